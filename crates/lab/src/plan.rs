@@ -140,6 +140,8 @@ pub struct PlanChange {
     pub at_milliseconds: u64,
     /// A line for `tc -batch -`.
     pub tc: String,
+    /// Virtual milliseconds after which it is made again, and so on; `None` for once.
+    pub repeat_milliseconds: Option<u64>,
 }
 
 /// Sizes cross to the guest as numbers of bytes.

@@ -19,11 +19,12 @@ fn lab_frames() {
 
 #[test]
 fn lab_description() {
-    let dictionary: [&[u8]; 15] = [
+    let dictionary: [&[u8]; 16] = [
         b"\n[[link]]\n",
         b"\n[host.x]\n",
         b"\nmtu = 68\n",
         b"\nqueue = \"cake\"\n",
+        b"\ntrace = \"1 2 40\"\nbuffer = \"1 MB\"\n",
         b"\nbuffer = \"1 packet\"\n",
         b"\nlink_layer = { framing = \"atm\", overhead = \"40 B\", minimum = \"64 B\" }\n",
         b"9223372036854775807",
@@ -37,6 +38,12 @@ fn lab_description() {
         b"#",
     ];
     run_target("lab_description", 3_000, &dictionary);
+}
+
+#[test]
+fn lab_trace() {
+    let dictionary: [&[u8]; 8] = [b"\n", b"0\n", b"1\n1\n", b"100\n", b"86400000\n", b"\r\n", b"-1", b"99999999999"];
+    run_target("lab_trace", 5_000, &dictionary);
 }
 
 #[test]

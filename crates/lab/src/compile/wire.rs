@@ -4,6 +4,8 @@
 //! filter redirects them to the next. Between hosts, only unicast packets pass: multicast to all neighbours would be
 //! counted, delayed and lost like other packets, and change the measurement.
 
+use core::time::Duration;
+
 use linerate_units::{ByteCount, CompactSort, PacketCount};
 
 use super::address::{self, LinkEnd};
@@ -93,9 +95,12 @@ impl WireBuilder<'_> {
             let largest = self.largest_packet(link, direction);
             let place = QueueContext { direction, rate, round_trip: path.propagation(), mtu, largest };
             self.tc.extend(queue::lines(&stage, place));
+            let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            let period = direction.steps_period.filter(|_| direction.steps.len() > 1);
             self.changes.extend(direction.steps.iter().map(|step| PlanChange {
                 namespace: WIRE.to_owned(),
-                at_milliseconds: u64::try_from(step.at.as_millis()).unwrap_or(u64::MAX),
+                at_milliseconds: milliseconds(step.at),
+                repeat_milliseconds: period.map(milliseconds),
                 tc: queue::rate_change(&stage, place, direction.layer.counted_rate(step.rate)),
             }));
         }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use linerate_units::{ByteCount, Mtu, PacketCount, Ratio};
+use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, Ratio};
 use toml::Spanned;
 
 use super::error::DescriptionProblem;
@@ -12,6 +12,7 @@ use super::raw::{
     RawDirection, RawGilbertElliott, RawLink, RawLinkLayer, RawLoss, RawLossModel, RawPolicer, RawQuantity,
     RawRateStep, RawReorder,
 };
+use super::trace::{DeliveryTrace, OPPORTUNITY};
 use super::types::{
     BottleneckQueue, BufferSize, DelayJitter, EmulatedLink, JitterDistribution, LinkDirection, LinkReordering,
     LossModel, PolicerDescription, RateStep,
@@ -33,11 +34,17 @@ const MAX_BURST_TIME: Duration = Duration::from_secs(270);
 /// Maximum number of rate changes; longer lists are mistakes.
 const MAX_RATE_STEPS: usize = 10_000;
 
+/// Least rate of a step of a trace in bit/s, that of an outage of 25 minutes.
+const MIN_STEP_RATE: f64 = 8.0;
+
 /// Maximum size of a queue in bytes, which the kernel counts with 32 bits.
 const MAX_BUFFER: u64 = 4_294_967_295;
 
-pub(super) fn links(raw: &[RawLink]) -> Result<Vec<EmulatedLink>, DescriptionProblem> {
-    let links: Vec<EmulatedLink> = raw.iter().map(link).collect::<Result<_, _>>()?;
+/// Reader of the files that links name.
+type FileReader<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
+
+pub(super) fn links(raw: &[RawLink], read: &mut FileReader<'_>) -> Result<Vec<EmulatedLink>, DescriptionProblem> {
+    let links: Vec<EmulatedLink> = raw.iter().map(|raw| link(raw, read)).collect::<Result<_, _>>()?;
     let round_trip = links.iter().map(|link| link.forward.delay + link.backward.delay).sum();
     for (link, raw) in links.iter().zip(raw) {
         for (direction, own) in [(&link.forward, &raw.forward), (&link.backward, &raw.backward)] {
@@ -90,12 +97,12 @@ const MAX_ECN_THRESHOLD: ByteCount = ByteCount::new(100_000_000);
 /// The kernel's average and its weight share 32 bits.
 const MAX_RED_QUEUE: ByteCount = ByteCount::new(4_000_000);
 
-fn link(raw: &RawLink) -> Result<EmulatedLink, DescriptionProblem> {
+fn link(raw: &RawLink, read: &mut FileReader<'_>) -> Result<EmulatedLink, DescriptionProblem> {
     let mtu = mtu(raw.mtu.as_ref())?;
     Ok(EmulatedLink {
         mtu,
-        forward: direction(&raw.direction(raw.forward.as_ref()))?,
-        backward: direction(&raw.direction(raw.backward.as_ref()))?,
+        forward: direction(&raw.direction(raw.forward.as_ref()), read)?,
+        backward: direction(&raw.direction(raw.backward.as_ref()), read)?,
     })
 }
 
@@ -114,10 +121,10 @@ fn named<'a>(what: &'static str, text: Option<&'a Spanned<RawQuantity>>) -> Opti
     text.map(|text| NamedQuantity { what, text })
 }
 
-fn direction(raw: &RawDirection) -> Result<LinkDirection, DescriptionProblem> {
+fn direction(raw: &RawDirection, read: &mut FileReader<'_>) -> Result<LinkDirection, DescriptionProblem> {
     let share = |what, text: &Option<_>| named(what, Option::as_ref(text)).map(|named| named.share()).transpose();
     let size = |what, text: &Option<_>| named(what, Option::as_ref(text)).map(|named| named.size()).transpose();
-    let direction = LinkDirection {
+    let mut direction = LinkDirection {
         policer: raw.policer.as_ref().map(|raw| policer(raw.get_ref())).transpose()?,
         drop_larger_than: size("the size", &raw.drop_larger_than)?,
         bleach_ecn: raw.bleach_ecn.unwrap_or(false),
@@ -127,6 +134,7 @@ fn direction(raw: &RawDirection) -> Result<LinkDirection, DescriptionProblem> {
         rate: named("the rate", raw.rate.as_ref()).map(|named| named.rate()).transpose()?,
         layer: raw.link_layer.as_ref().map(|raw| link_layer(raw.get_ref())).transpose()?.unwrap_or_default(),
         steps: raw.steps.as_ref().map(steps).transpose()?.unwrap_or_default(),
+        steps_period: None,
         delay: named("the delay", raw.delay.as_ref()).map(|named| named.delay()).transpose()?.unwrap_or_default(),
         jitter: jitter(raw)?,
         loss: raw.loss.as_ref().map(loss).transpose()?.flatten(),
@@ -134,6 +142,9 @@ fn direction(raw: &RawDirection) -> Result<LinkDirection, DescriptionProblem> {
         corrupt: share("the share of damaged packets", &raw.corrupt)?.filter(|share| share.get() > 0.0),
         reorder: raw.reorder.as_ref().map(|raw| reorder(raw.get_ref())).transpose()?.flatten(),
     };
+    if let Some(file) = &raw.trace {
+        follow(&mut direction, &trace(raw, file, read)?);
+    }
     check_delays(raw, &direction)?;
     check_queue(raw, &direction)?;
     check_steps(raw, &direction)?;
@@ -207,10 +218,46 @@ fn steps(raw: &Spanned<Vec<RawRateStep>>) -> Result<Vec<RateStep>, DescriptionPr
     Ok(steps)
 }
 
+/// Trace of a direction.
+fn trace(
+    raw: &RawDirection,
+    file: &Spanned<String>,
+    read: &mut FileReader<'_>,
+) -> Result<DeliveryTrace, DescriptionProblem> {
+    let name = file.get_ref();
+    let problem = |message: String, advice: &str| DescriptionProblem::new(file.span(), message, advice);
+    if raw.rate.is_some() || raw.steps.is_some() || raw.link_layer.is_some() {
+        return Err(problem(
+            "a trace is the rate of its link".to_owned(),
+            "remove the trace, or rate, steps and link_layer of this direction",
+        ));
+    }
+    let text = read(name).map_err(|cause| {
+        problem(format!("the trace {name} cannot be read: {cause}"), "name a file next to this one")
+    })?;
+    DeliveryTrace::parse(&text).map_err(|error| {
+        let advice = "a line of a trace is the millisecond at which a packet of 1500 bytes can be sent, none less than \
+                      the one before";
+        problem(format!("the trace {name}, {error}"), advice)
+    })
+}
+
+/// Gives the direction the rates of a trace; its mean determines the size of a buffer in time.
+fn follow(direction: &mut LinkDirection, trace: &DeliveryTrace) {
+    let packet = direction.layer.counted(OPPORTUNITY);
+    direction.rate = Some(trace.mean_rate(packet));
+    direction.steps = trace.steps(packet);
+    for step in &mut direction.steps {
+        step.rate = step.rate.max(BitRate::from_bits_per_second(MIN_STEP_RATE));
+    }
+    direction.steps_period = Some(trace.length());
+}
+
 /// A rate that changes is enforced by the shaper alone, which exists only with a queue.
 fn check_steps(raw: &RawDirection, direction: &LinkDirection) -> Result<(), DescriptionProblem> {
-    let Some(text) = raw.steps.as_ref().filter(|_| !direction.steps.is_empty()) else { return Ok(()) };
-    let problem = |message: &str, advice: &str| Err(DescriptionProblem::new(text.span(), message, advice));
+    let spans = [raw.steps.as_ref().map(Spanned::span), raw.trace.as_ref().map(Spanned::span)];
+    let Some(span) = spans.into_iter().flatten().next().filter(|_| !direction.steps.is_empty()) else { return Ok(()) };
+    let problem = |message: &str, advice: &str| Err(DescriptionProblem::new(span.clone(), message, advice));
     if direction.rate.is_none() {
         return problem("the rate changes, but there is none to begin with", "add the link's rate");
     }

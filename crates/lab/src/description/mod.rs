@@ -10,6 +10,7 @@ mod link_layer;
 mod links;
 mod quantity;
 mod raw;
+mod trace;
 mod traffic;
 mod types;
 
@@ -20,6 +21,7 @@ pub use hosts::CONGESTION_CONTROLS;
 pub use label::PathLabel;
 pub use link_layer::{ETHERNET_HEADER, LinkFraming, LinkLayer};
 pub(crate) use links::count_factors;
+pub use trace::{DeliveryTrace, OPPORTUNITY, TraceError};
 pub(crate) use traffic::{DATAGRAM_PAYLOAD, MAX_BURST_DATAGRAMS};
 pub use types::{
     BottleneckQueue, BufferSize, DelayJitter, EmulatedLink, HostDescription, JitterDistribution, LinkDirection,
@@ -41,11 +43,24 @@ impl PathDescription {
     /// Invalid TOML, unknown keys, quantities without units, values that no path can have. The first of them, with its
     /// line.
     pub fn parse(name: &str, text: &str) -> Result<Self, DescriptionError> {
+        Self::parse_with_traces(name, text, &mut |_| Err("there are no other files here".to_owned()))
+    }
+
+    /// As [`PathDescription::parse`], for a description whose links may have traces: `read` returns the content of the
+    /// file that a link names, or the reason why there is none.
+    ///
+    /// # Errors
+    /// Those of [`PathDescription::parse`], and traces that cannot be read.
+    pub fn parse_with_traces(
+        name: &str,
+        text: &str,
+        read: &mut dyn FnMut(&str) -> Result<String, String>,
+    ) -> Result<Self, DescriptionError> {
         let file = if is_file_name(name) { name.to_owned() } else { format!("{name}.toml") };
         let located = |problem| DescriptionError::locate(&file, text, problem);
         let name = path_name(&file).map_err(located)?;
         let raw: RawPath = toml::from_str(text).map_err(|error| located(parse_problem(&error, text)))?;
-        validate(name, &raw).map_err(located)
+        validate(name, &raw, read).map_err(located)
     }
 }
 
@@ -90,9 +105,13 @@ fn parse_problem(error: &toml::de::Error, text: &str) -> DescriptionProblem {
     )
 }
 
-fn validate(name: String, raw: &RawPath) -> Result<PathDescription, DescriptionProblem> {
+fn validate(
+    name: String,
+    raw: &RawPath,
+    read: &mut dyn FnMut(&str) -> Result<String, String>,
+) -> Result<PathDescription, DescriptionProblem> {
     let names = hosts::chain(raw)?;
-    let links = links::links(&raw.link)?;
+    let links = links::links(&raw.link, read)?;
     let hosts = hosts::hosts(raw, &names)?;
     let traffic = raw.traffic.iter().map(|traffic| traffic::traffic(traffic, &hosts)).collect::<Result<_, _>>()?;
     Ok(PathDescription {

@@ -47,6 +47,7 @@ macro_rules! directional {
             pub(super) rate: Option<Spanned<RawQuantity>>,
             pub(super) link_layer: Option<Spanned<RawLinkLayer>>,
             pub(super) steps: Option<Spanned<Vec<RawRateStep>>>,
+            pub(super) trace: Option<Spanned<String>>,
             pub(super) delay: Option<Spanned<RawQuantity>>,
             pub(super) jitter: Option<Spanned<RawQuantity>>,
             pub(super) distribution: Option<Spanned<String>>,
@@ -86,15 +87,21 @@ impl RawLink {
         // A key's parameters go with that key: a direction's own queue does not take the link's threshold.
         let ecn_threshold = if own.queue.is_some() { None } else { self.ecn_threshold.clone() };
         let distribution = if own.jitter.is_some() { None } else { self.distribution.clone() };
+        // A trace and a rate with its steps replace each other.
+        let (rate, steps) = if own.trace.is_some() { (None, None) } else { (self.rate.clone(), self.steps.clone()) };
+        let trace = if own.rate.is_some() || own.steps.is_some() { None } else { self.trace.clone() };
         macro_rules! merged {
             ($($key:ident)*) => { RawDirection {
                 ecn_threshold: own.ecn_threshold.or(ecn_threshold),
                 distribution: own.distribution.or(distribution),
+                rate: own.rate.or(rate),
+                steps: own.steps.or(steps),
+                trace: own.trace.or(trace),
                 $($key: own.$key.or_else(|| self.$key.clone()),)*
             } };
         }
         merged! {
-            rate link_layer steps delay jitter loss duplicate corrupt reorder buffer queue policer drop_larger_than bleach_ecn
+            link_layer delay jitter loss duplicate corrupt reorder buffer queue policer drop_larger_than bleach_ecn
         }
     }
 }

@@ -119,6 +119,7 @@ fn a_link_with_all_keys() {
         rate: Some(BitRate::from_bits_per_second(1e10)),
         layer: LinkLayer { framing: LinkFraming::Atm, overhead: ByteCount::new(40), minimum: ByteCount::new(64) },
         steps: Vec::new(),
+        steps_period: None,
         delay: Duration::from_micros(58_500),
         jitter: Some(DelayJitter { by: Duration::from_millis(1), distribution: JitterDistribution::Normal }),
         loss: Some(LossModel::Random(share(0.1))),
@@ -625,4 +626,52 @@ fn counters_find_what_they_count() {
     assert_eq!(count_factors(36_000), Some((9_000, 4)));
     assert_eq!(count_factors(100_000_000), Some((10_000, 10_000)));
     assert_eq!(count_factors(10_007), None, "a prime");
+}
+
+/// A description with these keys of its link, where `one.trace` has two rates and every other file is missing.
+fn traced(keys: &str) -> Result<PathDescription, DescriptionError> {
+    let text = format!("[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\n{keys}");
+    let mut read = |name: &str| match name {
+        "one.trace" => Ok("50\n100\n".to_owned() + &"150\n".repeat(200)),
+        "bad.trace" => Ok("1\n2\nsoon\n".to_owned()),
+        _ => Err("no such file".to_owned()),
+    };
+    PathDescription::parse_with_traces("own", &text, &mut read)
+}
+
+#[test]
+fn a_trace_is_the_rate_of_its_direction() {
+    let path =
+        traced("buffer = \"100 ms\"\n[link.forward]\ntrace = \"one.trace\"\n[link.backward]\nrate = \"1 Mbit/s\"")
+            .expect("a path");
+    let forward = &path.links[0].forward;
+    assert_eq!(forward.steps_period, Some(Duration::from_millis(150)));
+    // 202 packets of 1500 bytes, each with its Ethernet header, in 150 ms.
+    assert!((forward.rate.expect("the mean").bits_per_second() - 202.0 * 1514.0 * 8.0 / 0.15).abs() < 1.0);
+    assert_eq!(forward.steps.iter().map(|step| step.at.as_millis()).collect::<Vec<_>>(), [0, 75]);
+    assert_eq!(path.links[0].backward.steps, []);
+    let both = traced("trace = \"one.trace\"\nbuffer = \"1 MB\"").expect("a path");
+    assert_eq!(both.links[0].backward.steps.len(), 2);
+    let own = traced("trace = \"one.trace\"\nbuffer = \"1 MB\"\n[link.backward]\nrate = \"1 Mbit/s\"").expect("a path");
+    assert!(own.links[0].backward.steps.is_empty(), "a rate of its own replaces the link's trace");
+}
+
+#[test]
+fn traces_that_cannot_be_followed_are_refused() {
+    for (keys, line, message) in [
+        (
+            "buffer = \"1 MB\"\ntrace = \"bad.trace\"",
+            6,
+            "the trace bad.trace, line 3: 'soon' is not a whole number of milliseconds",
+        ),
+        ("trace = \"none\"\nbuffer = \"1 MB\"", 5, "the trace none cannot be read: no such file"),
+        ("trace = \"one.trace\"", 5, "a rate that changes needs a buffer"),
+        ("trace = \"one.trace\"\nbuffer = \"9 packets\"", 5, "where the rate changes, the lab's fifo counts bytes"),
+        ("rate = \"1 Mbit/s\"\ntrace = \"one.trace\"\nbuffer = \"1 MB\"", 6, "a trace is the rate of its link"),
+    ] {
+        let error = traced(keys).expect_err(keys);
+        assert_eq!((error.line(), error.message()), (line, message));
+    }
+    let text = "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\ntrace = \"x\"\nbuffer = \"1 MB\"";
+    assert!(PathDescription::parse("own", text).expect_err("no files").message().contains("cannot be read"));
 }

@@ -124,6 +124,8 @@ pub struct LinkDirection {
     pub layer: LinkLayer,
     /// Changes of the rate, in chronological order; empty where it is constant.
     pub steps: Vec<RateStep>,
+    /// Time after which the steps begin again; `None` where the last rate stays. The rate is then their mean.
+    pub steps_period: Option<Duration>,
     /// Propagation delay.
     pub delay: Duration,
     /// Variation of the delay.

@@ -1,7 +1,9 @@
 //! Namespaces, pairs of devices, and their configuration.
 
+use core::cmp::Reverse;
 use core::fmt::Write as _;
 use core::time::Duration;
+use std::collections::BinaryHeap;
 use std::path::Path;
 
 use linerate_sys::command;
@@ -96,30 +98,51 @@ fn write_system_settings(
 
 /// Changes while the path is active.
 pub(super) struct PendingChanges<'a> {
-    /// In chronological order.
-    pending: &'a [PlanChange],
+    changes: &'a [PlanChange],
+    /// Milliseconds after the set-up and number of each pending change, the next one first; of one time, in their order.
+    pending: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
 impl<'a> PendingChanges<'a> {
     pub(super) fn of(plan: &'a PathPlan) -> Self {
-        Self { pending: &plan.changes }
+        let pending = plan.changes.iter().enumerate();
+        let pending = pending.map(|(index, change)| Reverse((change.at_milliseconds, index))).collect();
+        Self { changes: &plan.changes, pending }
     }
 
     /// Time after the set-up at which the next one is due; `None` when there is none left.
     pub(super) fn next(&self) -> Option<Duration> {
-        self.pending.first().map(|change| Duration::from_millis(change.at_milliseconds))
+        self.pending.peek().map(|Reverse((time, _))| Duration::from_millis(*time))
     }
 
-    /// Applies those that are due this long after the set-up. In virtual time that takes none.
+    /// Applies those that are due this long after the set-up, at once where they are in one namespace. In virtual time
+    /// that takes none.
     pub(super) fn make_due(&mut self, elapsed: Duration, spaces: &NamespaceSet) -> Result<(), GuestFailure> {
-        while let Some((change, later)) = self.pending.split_first()
-            && Duration::from_millis(change.at_milliseconds) <= elapsed
-        {
-            self.pending = later;
-            let made = spaces.get(&change.namespace)?.within(|| run_batch("tc", core::slice::from_ref(&change.tc)))?;
-            made.map_err(|failure| failure.in_namespace(&change.namespace))?;
+        let mut due: Vec<(&str, Vec<String>)> = Vec::new();
+        while let Some(change) = self.take_due(elapsed) {
+            match due.last_mut() {
+                Some((namespace, lines)) if *namespace == change.namespace => lines.push(change.tc.clone()),
+                _ => due.push((&change.namespace, vec![change.tc.clone()])),
+            }
+        }
+        for (namespace, lines) in due {
+            let made = spaces.get(namespace)?.within(|| run_batch("tc", &lines))?;
+            made.map_err(|failure| failure.in_namespace(namespace))?;
         }
         Ok(())
+    }
+
+    /// Takes the next change if it is due, and plans its repetition; of those that would be late already, one is left.
+    fn take_due(&mut self, elapsed: Duration) -> Option<&'a PlanChange> {
+        let elapsed = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let Reverse((time, index)) = self.pending.peek().copied().filter(|Reverse((time, _))| *time <= elapsed)?;
+        self.pending.pop();
+        let change = self.changes.get(index)?;
+        if let Some(period) = change.repeat_milliseconds.filter(|period| *period > 0) {
+            let passed = (elapsed - time) / period;
+            self.pending.push(Reverse((time.saturating_add((passed + 1).saturating_mul(period)), index)));
+        }
+        Some(change)
     }
 }
 
@@ -199,5 +222,25 @@ mod tests {
     fn no_lines_start_no_program() {
         assert_eq!(run_batch("no-such-program-here", &[]), Ok(()));
         assert!(run_batch("no-such-program-here", &["x".to_owned()]).is_err());
+    }
+
+    fn change(at: u64, tc: &str, repeat: Option<u64>) -> PlanChange {
+        PlanChange { namespace: WIRE.to_owned(), at_milliseconds: at, tc: tc.to_owned(), repeat_milliseconds: repeat }
+    }
+
+    #[test]
+    fn changes_are_made_in_order_and_repeated() {
+        let changes = [change(0, "a", Some(100)), change(30, "b", None), change(50, "c", Some(100))];
+        let pending = changes.iter().enumerate().map(|(index, one)| Reverse((one.at_milliseconds, index))).collect();
+        let mut pending = PendingChanges { changes: &changes, pending };
+        let mut made = Vec::new();
+        for time in [0, 40, 60, 120, 150, 420] {
+            while let Some(change) = pending.take_due(Duration::from_millis(time)) {
+                made.push((time, change.tc.as_str()));
+            }
+        }
+        // At 420 ms three passes have gone by: each change is made once.
+        assert_eq!(made, [(0, "a"), (40, "b"), (60, "c"), (120, "a"), (150, "c"), (420, "a"), (420, "c")]);
+        assert_eq!(pending.next(), Some(Duration::from_millis(450)));
     }
 }

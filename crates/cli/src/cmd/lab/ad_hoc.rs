@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use linerate_units::parse;
 
 /// Name of a path that has no file.
@@ -11,6 +11,9 @@ pub(super) const NAME: &str = "ad-hoc";
 
 /// Buffer of a link with a rate, unless one is given: that of a usual router.
 const DEFAULT_BUFFER: &str = "1 BDP";
+
+/// Buffer of a link that follows a trace, on a path without delay.
+const DEFAULT_TRACE_BUFFER: &str = "500 ms";
 
 /// Properties of a path between two hosts over one link.
 #[derive(Debug, Default, Args)]
@@ -25,6 +28,15 @@ pub(crate) struct AdHocPath {
     /// Rate towards near alone
     #[arg(long, value_name = "RATE")]
     down: Option<String>,
+    /// Trace of both directions instead of a rate: a file in mahimahi's format, a line for each packet of 1500 bytes
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    trace: Option<String>,
+    /// Trace towards far alone
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    trace_up: Option<String>,
+    /// Trace towards near alone
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    trace_down: Option<String>,
     /// Round trip: half of it each direction
     #[arg(long, value_name = "TIME")]
     rtt: Option<String>,
@@ -53,9 +65,12 @@ pub(crate) struct AdHocPath {
 }
 
 impl AdHocPath {
-    /// Reads `KEY=VALUE,KEY=VALUE`; `None` where the text is a name.
+    /// Reads `KEY=VALUE,KEY=VALUE`; `None` where the text is a name or a file.
     pub(super) fn parse(text: &str) -> Option<Result<Self, String>> {
-        text.contains('=').then(|| {
+        let (first, _) = text.split_once('=')?;
+        // A file may have any name, and a value may be a file.
+        let is_file = text.contains('/') && Self::default().property(first).is_none();
+        (!is_file).then(|| {
             let mut path = Self::default();
             for pair in text.split(',') {
                 path.set(pair)?;
@@ -66,10 +81,26 @@ impl AdHocPath {
 
     fn set(&mut self, pair: &str) -> Result<(), String> {
         let (key, value) = pair.split_once('=').ok_or_else(|| format!("'{pair}' has no value: write KEY=VALUE"))?;
-        let field = match key.trim() {
+        let field = self.property(key).ok_or_else(|| {
+            format!(
+                "unknown property '{}' of a path (expected one of rate, up, down, trace, trace-up, trace-down, rtt, jitter, \
+                 loss, duplicate, buffer, queue, mtu)",
+                key.trim()
+            )
+        })?;
+        *field = Some(value.trim().to_owned());
+        Ok(())
+    }
+
+    /// Property of this key; `None` where there is none.
+    fn property(&mut self, key: &str) -> Option<&mut Option<String>> {
+        Some(match key.trim() {
             "rate" => &mut self.rate,
             "up" => &mut self.up,
             "down" => &mut self.down,
+            "trace" => &mut self.trace,
+            "trace-up" => &mut self.trace_up,
+            "trace-down" => &mut self.trace_down,
             "rtt" => &mut self.rtt,
             "jitter" => &mut self.jitter,
             "loss" => &mut self.loss,
@@ -77,15 +108,23 @@ impl AdHocPath {
             "buffer" => &mut self.buffer,
             "queue" => &mut self.queue,
             "mtu" => &mut self.mtu,
-            other => {
-                return Err(format!(
-                    "unknown property '{other}' of a path (expected one of rate, up, down, rtt, jitter, loss, duplicate, buffer, \
-                 queue, mtu)"
-                ));
-            }
-        };
-        *field = Some(value.trim().to_owned());
-        Ok(())
+            _ => return None,
+        })
+    }
+
+    /// Buffer of a path that names none: a bandwidth-delay product where there is one. A trace needs some.
+    fn default_buffer(&self) -> Option<&'static str> {
+        let has_trace = self.trace.is_some() || self.trace_up.is_some() || self.trace_down.is_some();
+        let is_limited = |own: &Option<String>, trace: &Option<String>| own.is_some() || trace.is_some();
+        let has_rate = self.rate.is_some()
+            || self.trace.is_some()
+            || (is_limited(&self.up, &self.trace_up) && is_limited(&self.down, &self.trace_down));
+        match self.rtt {
+            _ if self.queue.is_some() => None,
+            Some(_) if has_rate => Some(DEFAULT_BUFFER),
+            _ if has_trace => Some(DEFAULT_TRACE_BUFFER),
+            _ => None,
+        }
     }
 
     /// Returns the description of the path.
@@ -102,16 +141,34 @@ impl AdHocPath {
         line("loss", &self.loss);
         line("duplicate", &self.duplicate);
         line("queue", &self.queue);
-        let has_rate = self.rate.is_some() || (self.up.is_some() && self.down.is_some());
-        let default = (has_rate && self.queue.is_none() && self.rtt.is_some()).then(|| DEFAULT_BUFFER.to_owned());
-        line("buffer", &self.buffer.clone().or(default));
+        line("trace", &self.trace);
         if let Some(mtu) = &self.mtu {
             let mtu: u32 = mtu.parse().map_err(|_| format!("the MTU '{mtu}' is not a number of bytes"))?;
             let _ = writeln!(text, "mtu = {mtu}");
         }
-        for (direction, given) in [("forward", &self.up), ("backward", &self.down)] {
-            if let Some(given) = given {
-                let _ = writeln!(text, "[link.{direction}]\nrate = {}", toml_string(&rate(given)?));
+        let buffer = self.buffer.clone().or_else(|| self.default_buffer().map(str::to_owned));
+        let directions = [("forward", &self.up, &self.trace_up), ("backward", &self.down, &self.trace_down)];
+        let is_limited = directions
+            .map(|(_, own, trace)| own.is_some() || trace.is_some() || self.rate.is_some() || self.trace.is_some());
+        // A buffer is that of a limited direction.
+        let buffer = buffer.map(|buffer| format!("buffer = {}\n", toml_string(&buffer))).unwrap_or_default();
+        let directions_differ = is_limited[0] != is_limited[1];
+        if !directions_differ {
+            text.push_str(&buffer);
+        }
+        for ((direction, own, trace), is_limited) in directions.into_iter().zip(is_limited) {
+            let mut keys = String::new();
+            if let Some(own) = own {
+                let _ = writeln!(keys, "rate = {}", toml_string(&rate(own)?));
+            }
+            if let Some(trace) = trace {
+                let _ = writeln!(keys, "trace = {}", toml_string(trace));
+            }
+            if directions_differ && is_limited {
+                keys.push_str(&buffer);
+            }
+            if !keys.is_empty() {
+                let _ = write!(text, "[link.{direction}]\n{keys}");
             }
         }
         Ok(text)
@@ -168,6 +225,21 @@ mod tests {
         let path = described("up=1M,down=10Mbit,rtt=30msec,queue=fq_codel,mtu=1400");
         assert!((bounds(&path, Direction::Up).bottleneck.expect("a link").rate.bits_per_second() - 1e6).abs() < 1.0);
         assert!((bounds(&path, Direction::Down).bottleneck.expect("a link").rate.bits_per_second() - 1e7).abs() < 1.0);
+    }
+
+    #[test]
+    fn traces_replace_rates() {
+        let text = |text: &str| AdHocPath::parse(text).expect("not a name").and_then(|path| path.description());
+        let traced = text("trace-up=/tmp/up.trace,down=10M").expect("a description");
+        assert!(traced.ends_with("buffer = \"500 ms\"\n[link.forward]\ntrace = \"/tmp/up.trace\"\n[link.backward]\nrate = \"10000000 bit/s\"\n"), "{traced}");
+        let traced = text("trace-down=d,rtt=20ms").expect("a description");
+        assert!(traced.ends_with("[link.backward]\ntrace = \"d\"\nbuffer = \"500 ms\"\n"), "{traced}");
+        assert!(AdHocPath::parse("./odd=name.toml").is_none());
+        let read =
+            |description: &str| PathDescription::parse_with_traces(NAME, description, &mut |_| Ok("1\n".to_owned()));
+        assert_eq!(read(&traced).expect("a path").links[0].forward.rate, None);
+        let both = read(&text("trace=x,rtt=20ms").expect("a description")).expect("a path");
+        assert!((both.links[0].backward.rate.expect("the mean").bits_per_second() - 12_112_000.0).abs() < 1.0);
     }
 
     #[test]

@@ -184,15 +184,22 @@ fn rate_text(rate: BitRate, direction: &LinkDirection) -> String {
     let steps = &direction.steps;
     match (steps.as_slice(), steps.last()) {
         ([], _) | (_, None) => display::rate(rate),
-        ([_] | [_, _] | [_, _, _], _) => {
+        ([_] | [_, _] | [_, _, _], _) if direction.steps_period.is_none() => {
             let later = steps.iter().map(|step| format!(", from {} on {}", exact(step.at), display::rate(step.rate)));
             core::iter::once(display::rate(rate)).chain(later).collect()
         }
         (_, Some(last)) => {
-            let rates = || steps.iter().map(|step| step.rate).chain([rate]);
+            let first = direction.steps_period.is_none().then_some(rate);
+            let rates = || steps.iter().map(|step| step.rate).chain(first);
             let bound = |rate: Option<BitRate>| rate.map(display::rate).unwrap_or_default();
             let (low, high) = (bound(rates().min()), bound(rates().max()));
-            format!("{} rates from {low} to {high}, the last from {} on", steps.len() + 1, exact(last.at))
+            match direction.steps_period {
+                None => format!("{} rates from {low} to {high}, the last from {} on", steps.len() + 1, exact(last.at)),
+                Some(period) => {
+                    let mean = display::rate(rate);
+                    format!("{} rates from {low} to {high}, mean {mean}, again after {}", steps.len(), exact(period))
+                }
+            }
         }
     }
 }

@@ -1,11 +1,16 @@
 //! Path lookup: in the library, or in a file.
 
+use std::io::Read as _;
+
 use linerate_lab::description::PathDescription;
 use linerate_lab::library;
 
 use super::ad_hoc::{self, AdHocPath};
 use crate::console;
 use crate::exit::ExitStatus;
+
+/// Largest file of a trace.
+const MAX_TRACE_SIZE: u64 = 200_000_000;
 
 /// Path description and its source text.
 pub(super) struct FoundPath {
@@ -18,7 +23,7 @@ pub(super) struct FoundPath {
 /// Finds `name`: properties if it contains an equals sign, a file if it ends in `.toml` or contains a slash, else a path of
 /// the library. Errors have been reported when it fails.
 pub(super) fn find(name: &str) -> Result<FoundPath, ExitStatus> {
-    if let Some(path) = AdHocPath::parse(name).filter(|_| !name.contains('/')) {
+    if let Some(path) = AdHocPath::parse(name) {
         return path.and_then(|path| path.description()).map_err(unusable).and_then(|text| parse(ad_hoc::NAME, text));
     }
     let is_toml = std::path::Path::new(name).extension().is_some_and(|extension| extension == "toml");
@@ -32,7 +37,9 @@ pub(super) fn of_properties(path: &AdHocPath) -> Result<FoundPath, ExitStatus> {
 }
 
 fn parse(name: &str, text: String) -> Result<FoundPath, ExitStatus> {
-    match PathDescription::parse(name, &text) {
+    let directory = std::path::Path::new(name).parent().unwrap_or(std::path::Path::new(""));
+    let mut read_trace = |file: &str| read_trace(&directory.join(file));
+    match PathDescription::parse_with_traces(name, &text, &mut read_trace) {
         Ok(description) => Ok(FoundPath { description, text }),
         Err(error) => Err(unusable(error.to_string())),
     }
@@ -51,6 +58,17 @@ fn read(name: &str) -> Result<String, ExitStatus> {
         console::error(&text, None);
         ExitStatus::Unable
     })
+}
+
+/// Reads a trace, next to the description that names it.
+fn read_trace(file: &std::path::Path) -> Result<String, String> {
+    let mut content = Vec::new();
+    let opened = std::fs::File::open(file).and_then(|file| file.take(MAX_TRACE_SIZE + 1).read_to_end(&mut content));
+    opened.map_err(|cause| linerate_sys::describe_os_error(&cause))?;
+    if content.len() as u64 > MAX_TRACE_SIZE {
+        return Err(format!("it has more than {} MB", MAX_TRACE_SIZE / 1_000_000));
+    }
+    String::from_utf8(content).map_err(|_| "it is no text".to_owned())
 }
 
 fn library_text(name: &str) -> Result<String, ExitStatus> {
