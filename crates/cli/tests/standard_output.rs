@@ -41,6 +41,8 @@ const PRINTING: &[&str] = &[
     "history show 1",
     "history show 1 --json",
     "lab check",
+    "lab export cable-bloat",
+    "lab export cable-bloat --format containerlab",
     "lab kernel status",
     "lab list",
     "lab list --json",

@@ -12,6 +12,7 @@ pub mod bounds;
 pub mod check;
 pub mod compile;
 pub mod description;
+pub mod export;
 pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;

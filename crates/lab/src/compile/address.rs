@@ -7,7 +7,7 @@ use crate::plan::DevicePairEnd;
 
 /// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LinkEnd {
+pub(crate) enum LinkEnd {
     /// Towards near.
     Near,
     /// Towards far.
@@ -22,7 +22,7 @@ impl LinkEnd {
         }
     }
 
-    pub(super) const fn other(self) -> Self {
+    pub(crate) const fn other(self) -> Self {
         match self {
             Self::Near => Self::Far,
             Self::Far => Self::Near,
@@ -30,7 +30,7 @@ impl LinkEnd {
     }
 
     /// The letter of this end in the names of the wire's devices.
-    pub(super) const fn letter(self) -> char {
+    pub(crate) const fn letter(self) -> char {
         match self {
             Self::Near => 'a',
             Self::Far => 'b',
@@ -44,37 +44,37 @@ fn octet(link: usize) -> u8 {
 }
 
 /// 10.0.LINK.1 and 10.0.LINK.2, of a network with four addresses.
-pub(super) fn ipv4(link: usize, end: LinkEnd) -> Ipv4Addr {
+pub(crate) fn ipv4(link: usize, end: LinkEnd) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, octet(link), end.number())
 }
 
 /// The network of a link, for routes.
-pub(super) fn ipv4_network(link: usize) -> Ipv4Addr {
+pub(crate) fn ipv4_network(link: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, octet(link), 0)
 }
 
 /// `fd00:0:0:LINK::1` and `::2`.
-pub(super) fn ipv6(link: usize, end: LinkEnd) -> Ipv6Addr {
+pub(crate) fn ipv6(link: usize, end: LinkEnd) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0, 0, u16::from(octet(link)), 0, 0, 0, u16::from(end.number()))
 }
 
 /// The network of a link, for routes.
-pub(super) fn ipv6_network(link: usize) -> Ipv6Addr {
+pub(crate) fn ipv6_network(link: usize) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0, 0, u16::from(octet(link)), 0, 0, 0, 0)
 }
 
 /// The hardware address of device `number` of a link; 1 and 2 are the hosts'.
-pub(super) fn mac(link: usize, number: u8) -> String {
+pub(crate) fn mac(link: usize, number: u8) -> String {
     format!("02:00:00:00:{:02x}:{number:02x}", octet(link))
 }
 
 /// The hardware address of the host at this end.
-pub(super) fn host_mac(link: usize, end: LinkEnd) -> String {
+pub(crate) fn host_mac(link: usize, end: LinkEnd) -> String {
     mac(link, end.number())
 }
 
 /// The host's device at this end: `eth0`, and `eth1` for a router's second link.
-pub(super) const fn host_device(link: usize, end: LinkEnd) -> &'static str {
+pub(crate) const fn host_device(link: usize, end: LinkEnd) -> &'static str {
     // Every host but near has its first device towards near.
     match end {
         LinkEnd::Near if link > 0 => "eth1",
@@ -83,7 +83,7 @@ pub(super) const fn host_device(link: usize, end: LinkEnd) -> &'static str {
 }
 
 /// Index of the host at this end of a link.
-pub(super) const fn host_index(link: usize, end: LinkEnd) -> usize {
+pub(crate) const fn host_index(link: usize, end: LinkEnd) -> usize {
     match end {
         LinkEnd::Near => link,
         LinkEnd::Far => link + 1,
@@ -91,7 +91,7 @@ pub(super) const fn host_index(link: usize, end: LinkEnd) -> usize {
 }
 
 /// The host's end of the pair that joins it to the wire.
-pub(super) fn host_end(path: &PathDescription, link: usize, end: LinkEnd) -> DevicePairEnd {
+pub(crate) fn host_end(path: &PathDescription, link: usize, end: LinkEnd) -> DevicePairEnd {
     DevicePairEnd {
         namespace: path.hosts[host_index(link, end)].name.clone(),
         device: host_device(link, end).to_owned(),
@@ -100,7 +100,7 @@ pub(super) fn host_end(path: &PathDescription, link: usize, end: LinkEnd) -> Dev
 }
 
 /// A host's main addresses: near's are on its first link, all others' towards near.
-pub(super) fn main_address(host: usize) -> (Ipv4Addr, Ipv6Addr) {
+pub(crate) fn main_address(host: usize) -> (Ipv4Addr, Ipv6Addr) {
     match host.checked_sub(1) {
         None => (ipv4(0, LinkEnd::Near), ipv6(0, LinkEnd::Near)),
         Some(link) => (ipv4(link, LinkEnd::Far), ipv6(link, LinkEnd::Far)),
@@ -108,7 +108,7 @@ pub(super) fn main_address(host: usize) -> (Ipv4Addr, Ipv6Addr) {
 }
 
 /// Lines of `/etc/hosts`: each host by its name, and by NAME6 where the path has IPv6.
-pub(super) fn names(path: &PathDescription) -> Vec<String> {
+pub(crate) fn names(path: &PathDescription) -> Vec<String> {
     let mut lines = vec!["127.0.0.1 localhost".to_owned(), "::1 localhost".to_owned()];
     for (index, host) in path.hosts.iter().enumerate() {
         let (ipv4, ipv6) = main_address(index);

@@ -5,11 +5,12 @@
 //! far:`eth0`. Packets that arrive at one end of the wire are filtered, pass the stages of their direction, and leave
 //! at the other end. `docs/paths.md` documents how each key is implemented, and what is approximate.
 
-mod address;
+pub(crate) mod address;
 mod hosts;
 mod netem;
 mod queue;
 mod seed;
+pub(crate) mod sender;
 pub(crate) mod sysctl;
 mod traffic;
 mod wire;

@@ -49,7 +49,7 @@ pub(super) fn rate_change(device: &str, place: QueueContext<'_>, rate: BitRate) 
 }
 
 /// Shaper that holds packets to this rate.
-fn shaper(place: QueueContext<'_>, rate: BitRate) -> String {
+pub(super) fn shaper(place: QueueContext<'_>, rate: BitRate) -> String {
     let text = bits(rate);
     if place.direction.queue == BottleneckQueue::Cake {
         // It shapes itself, and only so derives its delay targets.
@@ -98,7 +98,7 @@ impl QueueContext<'_> {
 }
 
 /// The discipline within the shaper; `None` for the byte queue that every `tbf` has.
-fn discipline(place: QueueContext<'_>) -> Option<String> {
+pub(super) fn discipline(place: QueueContext<'_>) -> Option<String> {
     let limit = place.packet_limit();
     match place.direction.queue {
         BottleneckQueue::Fifo => match place.direction.buffer {

@@ -160,34 +160,13 @@ impl WireBuilder<'_> {
         }
     }
 
-    /// Adds the filters before any queue, in this order: each passes the packets that it does not drop.
+    /// Adds the filters before any queue.
     fn filters(&mut self, device: &str, direction: &LinkDirection) {
-        let mut add = |priority: u8, words: &str| {
-            self.tc.push(format!("filter add dev {device} ingress prio {priority} {words}"));
-        };
-        if self.path.has_ipv6() {
-            add(1, "protocol ipv6 u32 match u32 0xff000000 0xff000000 at 24 action drop");
-        }
-        if let Some(policer) = direction.policer {
-            let (rate, burst) = (netem::bits(policer.rate), policer.burst.get());
-            add(
-                2,
-                &format!(
-                    "protocol all matchall action police rate {rate} burst {burst} mtu 65535 conform-exceed drop/continue"
-                ),
-            );
-        }
-        if let Some(size) = direction.drop_larger_than {
-            add(3, &format!("protocol all basic match meta(pkt_len gt {}) action drop", size.get()));
-        }
-        if let Some(LossModel::Every(count)) = direction.loss {
-            add(4, &format!("protocol all matchall {}", every(count)));
-        }
-        if direction.bleach_ecn {
-            add(5, "protocol ip matchall action pedit ex munge ip tos set 0 retain 0x3 pipe action csum ip continue");
-            if self.path.has_ipv6() {
-                add(6, "protocol ipv6 matchall action pedit ex munge ip6 traffic_class set 0 retain 0x3 continue");
-            }
+        // What a host sends to all its neighbours stays away.
+        let multicast = "prio 1 protocol ipv6 u32 match u32 0xff000000 0xff000000 at 24 action drop";
+        let first = self.path.has_ipv6().then(|| multicast.to_owned());
+        for filter in first.into_iter().chain(filters(self.path, direction)) {
+            self.tc.push(format!("filter add dev {device} ingress {filter}"));
         }
     }
 
@@ -197,6 +176,34 @@ impl WireBuilder<'_> {
         let size = if with_offloads { SUPER_PACKET } else { self.path.links[link].mtu.byte_count() };
         direction.layer.counted(size)
     }
+}
+
+/// Filters of a direction before any queue, in this order: each passes the packets that it does not drop.
+pub(super) fn filters(path: &PathDescription, direction: &LinkDirection) -> Vec<String> {
+    let mut filters = Vec::new();
+    if let Some(policer) = direction.policer {
+        let (rate, burst) = (netem::bits(policer.rate), policer.burst.get());
+        filters.push(format!(
+            "prio 2 protocol all matchall action police rate {rate} burst {burst} mtu 65535 conform-exceed drop/continue"
+        ));
+    }
+    if let Some(size) = direction.drop_larger_than {
+        filters.push(format!("prio 3 protocol all basic match meta(pkt_len gt {}) action drop", size.get()));
+    }
+    if let Some(LossModel::Every(count)) = direction.loss {
+        filters.push(format!("prio 4 protocol all matchall {}", every(count)));
+    }
+    if direction.bleach_ecn {
+        let ipv4 =
+            "prio 5 protocol ip matchall action pedit ex munge ip tos set 0 retain 0x3 pipe action csum ip continue";
+        filters.push(ipv4.to_owned());
+        if path.has_ipv6() {
+            let ipv6 =
+                "prio 6 protocol ipv6 matchall action pedit ex munge ip6 traffic_class set 0 retain 0x3 continue";
+            filters.push(ipv6.to_owned());
+        }
+    }
+    filters
 }
 
 /// The actions that drop each packet whose number is a multiple of `count`. `tc` counts to 10000: for more, one counter

@@ -32,7 +32,7 @@ pub(crate) enum LabCommand {
     },
     /// Draw a path with its delays and queues, and what the formulas expect of it
     Show {
-        /// A path of the library, or a TOML file
+        /// A path of the library, a TOML file, or properties such as rate=10M,rtt=20ms
         #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
         path: String,
         /// Print a JSON document (schema 1) instead of text
@@ -44,6 +44,15 @@ pub(crate) enum LabCommand {
         /// Print what would be set up, as lines of ip, tc and sysctl
         #[arg(long)]
         plan: bool,
+    },
+    /// Print a path for another tool: as a script of tc for hosts of your own, or as a topology for containerlab
+    Export {
+        /// A path of the library, a TOML file, or properties such as rate=10M,rtt=20ms
+        #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
+        path: String,
+        /// Tool
+        #[arg(long, value_enum, default_value = "tc")]
+        format: ExportFormat,
     },
     /// Run a command on a path: linerate's own (`test far`, `iperf3 -c far`) or a program of this host (`ping far`, `/usr/bin/iperf3 -c far`)
     Run(Box<LabRunArguments>),
@@ -127,6 +136,15 @@ pub(crate) enum BackEnd {
     Uml,
     /// Network namespaces of this host with netem, in real time; needs root
     Namespaces,
+}
+
+/// Tool that an exported path is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// A shell script of tc commands, for the hosts at both ends
+    Tc,
+    /// A topology for containerlab (YAML)
+    Containerlab,
 }
 
 /// `linerate lab kernel`.

@@ -4,6 +4,7 @@ mod ad_hoc;
 mod arguments;
 mod check;
 mod drawing;
+mod export;
 mod kernel;
 mod list;
 mod path;
@@ -23,6 +24,7 @@ pub(crate) fn run(arguments: &LabArguments) -> ExitCode {
     let exit = match &arguments.command {
         LabCommand::List { label, json } => list::run(label.as_deref(), *json),
         LabCommand::Show { path, json, toml, plan } => show::run(path, show::show_format(*json, *toml, *plan)),
+        LabCommand::Export { path, format } => export::run(path, *format),
         LabCommand::Run(arguments) => return run::run(arguments),
         LabCommand::Check { json } => check::run(*json),
         LabCommand::Kernel { command } => kernel::run(command),
