@@ -1,7 +1,8 @@
-//! Paths without a file, traces, and exports: real guests, in virtual time.
+//! Paths without a file, traces, exports, and the guide for CI: real guests, in virtual time.
 
 mod support;
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -179,4 +180,55 @@ fn exported_topologies_are_read() {
     }
     let ends = topology.pointer("/topology/links/0/endpoints").cloned();
     assert_eq!(ends, Some(serde_json::json!(["near:eth1", "far:eth1"])));
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Commands of the guide below a heading.
+fn guide(heading: &str) -> String {
+    let guide = std::fs::read_to_string(root().join("docs/ci.md")).expect("the guide");
+    let section = guide.split(&format!("\n## {heading}\n")).nth(1).expect("the heading");
+    section.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("commands").to_owned()
+}
+
+/// Types the commands of the guide, and nothing else.
+fn follow_the_guide(heading: &str) -> FinishedChild {
+    let scratch = Scratch::new();
+    let own = Path::new(env!("CARGO_BIN_EXE_linerate")).parent().expect("a directory");
+    let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new("sh");
+    command.args(["-e", "-c", &guide(heading)]).current_dir(root()).env("PATH", path);
+    command.env("LINERATE_HISTORY", scratch.path("history")).env("CARGO_TARGET_DIR", scratch.path("target"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env_remove("RUSTFLAGS");
+    run(command, LIMIT)
+}
+
+#[test]
+fn the_shell_example_of_the_guide_passes() {
+    let output = follow_the_guide("A shell script").expect_code(0).stdout;
+    assert!(output.starts_with("200000 bytes in "), "{output}");
+}
+
+#[test]
+fn the_shell_example_fails_where_the_path_is_too_slow() {
+    let mut command = linerate();
+    command.args(["lab", "run", "--rate", "100k", "--rtt", "300ms", "--", "sh", "examples/ci/shell/test.sh", "10"]);
+    command.current_dir(root());
+    let failed = run(command, LIMIT);
+    // curl's exit code when its time is over.
+    assert_eq!(failed.code(), Some(28), "{failed:#?}");
+}
+
+#[test]
+fn the_python_example_of_the_guide_passes() {
+    let ended = follow_the_guide("A Python project").expect_code(0);
+    assert!(ended.stderr.contains("Ran 2 tests in ") && ended.stderr.ends_with("OK\n"), "{ended:#?}");
+}
+
+#[test]
+fn the_rust_example_of_the_guide_passes() {
+    let ended = follow_the_guide("A Rust project").expect_code(0);
+    assert!(ended.stdout.contains("test greets_within_its_deadline ... ok"), "{ended:#?}");
 }
