@@ -134,7 +134,15 @@ fn the_slides_on_a_host() {
 fn text_fits_into_eighty_columns_and_begins_with_a_summary() {
     let host = Host::usual();
     host.file("proc/sys/net/ipv4/tcp_sack", "0\n").file("proc/sys/net/ipv4/tcp_rmem", "4096 87380 4194304\n");
-    let shown = host.audit(&[]).expect_code(1).stdout;
+    let summary = host.audit(&[]).expect_code(1).stdout;
+    assert!(summary.starts_with("1 critical finding, 1 warning") && summary.lines().count() <= 12, "{summary}");
+    assert!(summary.lines().all(|line| line.chars().count() <= 80), "{summary}");
+    assert!(
+        summary.contains("  critical sack-off: ") && summary.contains("First: sysctl -w net.ipv4.tcp_sack=1"),
+        "{summary}"
+    );
+    assert_eq!(host.audit(&["--brief"]).expect_code(1).stdout.lines().count(), 1);
+    let shown = host.audit(&["-v"]).expect_code(1).stdout;
     assert!(shown.starts_with("1 critical finding, 1 warning"), "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     assert!(shown.contains("sysctl -w net.ipv4.tcp_sack=1") && shown.contains("Nothing was changed."), "{shown}");

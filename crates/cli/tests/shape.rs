@@ -361,8 +361,12 @@ fn a_host_that_masquerades_by_iptables_is_recognised() {
 fn a_dry_run_and_a_script_touch_nothing() {
     let host = Host::new();
     let before = host.tree();
-    let shown = host.shape(&["line0", "--up", "220k", "--down", "850k", "--dry-run"]).expect_code(0).stdout;
+    let shown = host.shape(&["line0", "--up", "220k", "--down", "850k", "--dry-run", "-v"]).expect_code(0).stdout;
     assert!(shown.contains("tc qdisc add dev line0 root") && shown.contains("Option: smaller packets"), "{shown}");
+    let summary = host.shape(&["line0", "--up", "220k", "--down", "850k", "--dry-run"]).expect_code(0).stdout;
+    assert!(summary.starts_with("line0: 220 kbit/s up, 850 kbit/s down\n"), "{summary}");
+    assert!(summary.lines().count() <= 12 && summary.contains("Nothing was changed"), "{summary}");
+    assert!(summary.lines().all(|line| line.chars().count() <= 80), "{summary}");
     let plan = host.shape(&["line0", "--up", "220k", "--dry-run", "--json"]).expect_code(0).json();
     let taken = text(&plan, "/back_end");
     assert_eq!(text(&plan, "/outcome"), "planned");

@@ -109,7 +109,7 @@ fn served(linerate: &Path, arguments: &[String]) -> Result<String> {
 
 fn audit(linerate: &Path, settings: &[String], in_file: bool) -> Result<String> {
     let root = made_host(settings, in_file)?;
-    let output = run(Command::new(linerate).arg("audit").arg("--root").arg(&root));
+    let output = run(Command::new(linerate).args(["audit", "--verbose", "--root"]).arg(&root));
     fs::remove_dir_all(&root).context("removing the made host")?;
     output
 }

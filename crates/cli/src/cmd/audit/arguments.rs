@@ -25,6 +25,12 @@ pub(crate) struct AuditArguments {
     /// Print one JSON document (schema 1) instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print each finding with its evidence, source, risk and remedy
+    #[arg(short, long, conflicts_with_all = ["json", "sarif"])]
+    pub(crate) verbose: bool,
+    /// Print only the number of findings
+    #[arg(long, conflicts_with_all = ["json", "sarif", "verbose"])]
+    pub(crate) brief: bool,
     /// Print SARIF 2.1.0 instead of text, for code scanning
     #[arg(long, conflicts_with_all = ["json", "explain"])]
     pub(crate) sarif: bool,
@@ -36,7 +42,8 @@ pub(crate) struct AuditArguments {
 impl AuditArguments {
     /// Arguments for all findings about this host.
     pub(crate) const fn of_all(json: bool) -> Self {
-        Self { explain: None, min_severity: SeverityThreshold::Note, json, sarif: false, root: None }
+        let (verbose, brief, sarif) = (false, false, false);
+        Self { explain: None, min_severity: SeverityThreshold::Note, json, verbose, brief, sarif, root: None }
     }
 }
 

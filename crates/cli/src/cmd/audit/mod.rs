@@ -50,7 +50,11 @@ fn show(arguments: &AuditArguments, host: &HostFacts, findings: &[AuditFinding],
         print_json(DocumentKind::Audit, &AuditDocument::new(VERSION, host, findings));
     } else if arguments.sarif {
         console::data(&format!("{:#}\n", sarif::document(host, findings)));
-    } else {
+    } else if arguments.brief {
+        console::data(&format!("{}\n", text::counts(findings)));
+    } else if arguments.verbose {
         console::data(&text::audit(host, findings, left_out, console::data_style()));
+    } else {
+        console::data(&text::summary(host, findings, left_out, console::data_style()));
     }
 }

@@ -16,7 +16,7 @@ const LABEL_WIDTH: usize = 9;
 
 /// Renders the whole audit: a one-line summary, the findings by severity, and the coverage.
 pub(super) fn audit(host: &HostFacts, findings: &[AuditFinding], left_out: usize, style: TextStyle) -> String {
-    let mut text = format!("{}\n\n", bold(&summary(findings), style));
+    let mut text = format!("{}\n\n", bold(&counts(findings), style));
     for severity in
         [FindingSeverity::Critical, FindingSeverity::Warning, FindingSeverity::Advice, FindingSeverity::Note]
     {
@@ -34,8 +34,51 @@ pub(super) fn audit(host: &HostFacts, findings: &[AuditFinding], left_out: usize
     text
 }
 
+/// Findings of a summary; the remainder is counted.
+const MAX_FINDINGS: usize = 8;
+/// Width of the severity's column.
+const SEVERITY_WIDTH: usize = 9;
+
+/// Renders a summary of at most twelve lines: the gravest findings, a line each, and the first remedy.
+pub(super) fn summary(host: &HostFacts, findings: &[AuditFinding], left_out: usize, style: TextStyle) -> String {
+    let mut text = format!("{}\n", bold(&counts(findings), style));
+    for finding in findings.iter().take(MAX_FINDINGS) {
+        push_row(&mut text, finding, style);
+    }
+    let more = findings.len().saturating_sub(MAX_FINDINGS);
+    let mut hints = Vec::new();
+    if more > 0 {
+        hints.push(format!("{more} more"));
+    }
+    if left_out > 0 {
+        hints.push(format!("{left_out} below --min-severity left out"));
+    }
+    hints.push("-v has the evidence, the sources and all remedies".to_owned());
+    if let Some(remedy) = findings.iter().find_map(|finding| finding.remedy.first()) {
+        let _ = writeln!(text, "  First: {}", ascii(&escape::line(remedy), style));
+    }
+    let hints = if findings.is_empty() && left_out == 0 { coverage_text(host, 0) } else { hints.join("; ") + "." };
+    text.push_str(&dim_lines(&hints, style));
+    text
+}
+
+/// Pushes a finding in one line.
+fn push_row(text: &mut String, finding: &AuditFinding, style: TextStyle) {
+    let width = usize::from(style.width.get()).clamp(40, 100);
+    let severity = format!("{:SEVERITY_WIDTH$}", finding.severity.name());
+    let room = width - 2 - SEVERITY_WIDTH;
+    let whole = ascii(&escape::line(&format!("{}: {}", finding.rule, finding.text)), style);
+    let cut = if whole.chars().count() > room {
+        let sign = if style.unicode { "…" } else { "~" };
+        format!("{}{sign}", whole.chars().take(room - 1).collect::<String>().trim_end())
+    } else {
+        whole
+    };
+    let _ = writeln!(text, "  {}{cut}", colour_by_severity(finding.severity, &severity, style));
+}
+
 /// Summary such as `2 critical, 1 warning, 3 advice; first of all sack-off`.
-fn summary(findings: &[AuditFinding]) -> String {
+pub(super) fn counts(findings: &[AuditFinding]) -> String {
     let counts = SeverityCounts::of(findings);
     let plural = |count: u64, one: &str, many: &str| match count {
         0 => None,
@@ -177,6 +220,6 @@ mod tests {
 
     #[test]
     fn the_summary_counts() {
-        assert_eq!(summary(&[]), "Nothing found that slows transfers.");
+        assert_eq!(counts(&[]), "Nothing found that slows transfers.");
     }
 }

@@ -3,8 +3,8 @@
 use linerate_model::direction::Direction;
 use std::fmt::Write as _;
 
-use linerate_documents::shaper::{MtuAdvice, PredictedDelay, ShaperDocument};
-use linerate_report::text::wrap_text;
+use linerate_documents::shaper::{MtuAdvice, PredictedDelay, ShaperDocument, ShaperOutcome};
+use linerate_report::text::{MAX_SUMMARY_LINES, wrap_text};
 use linerate_report::throughput_text::TextStyle;
 use linerate_shape::link::AccessLink;
 use linerate_shape::plan::{FilterProtocol, IngressControl, PlannedObject, ShaperPlan};
@@ -102,6 +102,51 @@ pub(crate) fn plan(document: &ShaperDocument, plan: &ShaperPlan, line: &AccessLi
         }
     }
     page.text()
+}
+
+/// Renders the plan in at most twelve lines: rates, back end, expected delays, notes.
+pub(crate) fn summary(document: &ShaperDocument, plan: &ShaperPlan, line: &AccessLink, style: TextStyle) -> String {
+    let mut page = PlanPage::new(style);
+    page.heading(&format!("{}: {}", plan.device, rates(line)));
+    page.entry(2, "with", 12, plan.back_end.name());
+    let mut end = PlanPage::new(style);
+    if document.outcome == ShaperOutcome::Planned {
+        end.paragraph(2, "Nothing was changed. -v prints the plan with each command, --script a script.");
+    } else {
+        let device = &plan.device;
+        end.paragraph(2, &format!("Next: `linerate shape {device} status`; `linerate shape {device} off` restores."));
+    }
+    let end = end.text();
+    let mut parts = Vec::new();
+    if let IngressControl::Uncontrolled(why) = &plan.receiving {
+        parts.push(("down", format!("not controlled: {why}")));
+    }
+    parts.extend(document.notes.iter().map(|note| ("note", note.clone())));
+    let first = document.prediction.first().map(|one| one.importance);
+    let interactive = document.prediction.iter().filter(|one| Some(one.importance) == first);
+    parts.extend(interactive.map(|one| ("expected", expected(one))));
+    for (head, text) in parts {
+        let mut part = PlanPage::new(style);
+        part.entry(2, head, 12, &text);
+        let part = part.text();
+        if page.text.lines().count() + part.lines().count() + end.lines().count() <= MAX_SUMMARY_LINES {
+            page.text.push_str(&part);
+        }
+    }
+    page.text() + &end
+}
+
+/// Expected delay of the first class in one sentence.
+fn expected(one: &PredictedDelay) -> String {
+    let time = |nanoseconds| display::duration(core::time::Duration::from_nanos(nanoseconds));
+    let added = if one.includes_idle { "" } else { " more than idle" };
+    format!(
+        "{} packets wait {} on average, {} at most{added} ({} full)",
+        one.importance.name(),
+        time(one.mean_ns),
+        time(one.longest_ns),
+        one.load.name()
+    )
 }
 
 /// Formats `220 kbit/s up, 850 kbit/s down`.

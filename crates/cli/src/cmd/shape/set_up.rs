@@ -77,9 +77,13 @@ pub(super) fn show(shaper: &Shaper<'_>, how: &ShapeOptions, became: SetupOutcome
         return;
     }
     let style = console::data_style();
-    console::data(&plan_text::plan(&document, shaper.plan(), shaper.line(), style));
-    if outcome == ShaperOutcome::Planned {
-        console::data(&plan_text::commands(&document, style));
+    if how.verbose {
+        console::data(&plan_text::plan(&document, shaper.plan(), shaper.line(), style));
+        if outcome == ShaperOutcome::Planned {
+            console::data(&plan_text::commands(&document, style));
+        }
+    } else {
+        console::data(&plan_text::summary(&document, shaper.plan(), shaper.line(), style));
     }
     if let Some(proof) = proof {
         console::data(&format!("\n{}", verify::text(proof, style)));

@@ -7,6 +7,7 @@ use linerate_documents::tune;
 use linerate_operate::diagnose::RunStart;
 use linerate_operate::tuning::document;
 use linerate_operate::tuning::given::{self, Confirmation, GivenPath, planned};
+use linerate_report::text::MAX_SUMMARY_LINES;
 use linerate_rules::export::HostPlan;
 use linerate_rules::tuning::{HostEnd, TuningProposal};
 use linerate_sys::{host, terminal};
@@ -14,7 +15,7 @@ use linerate_units::display;
 
 use super::arguments::TuneArguments;
 use super::export;
-use super::terminal::{TerminalInterface, plan_lines, say};
+use super::terminal::{PlanLine, TerminalInterface, plan_lines, say};
 use crate::cmd::measurement::{interrupts, own_arguments};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -70,18 +71,50 @@ fn show(arguments: &TuneArguments, begun: &RunStart, proposal: &TuningProposal, 
         display::rate(rate),
         display::duration(round_trip)
     );
-    let width = terminal::width().clamp(40, 100);
-    let lines = plan_lines(proposal).into_iter().flat_map(|line| {
-        let indent = line.indent;
-        let wrap_text = linerate_report::text::wrap_text(&line.text, width - indent);
-        wrap_text.into_iter().map(move |text| format!("{:indent$}{text}\n", ""))
-    });
-    console::data(&core::iter::once(head).chain(lines).collect::<String>());
-    if kept.is_empty() && !proposal.is_empty() {
-        let end = "The far end needs the same: run this there, too. Nothing was changed: --apply puts the plan into \
-                   effect on trial, --export prints it for another tool, and `linerate tune HOST` verifies it.";
-        console::data(&(linerate_report::text::wrap_text(end.trim_end(), width).join("\n") + "\n"));
+    if arguments.common.brief {
+        let settings: Vec<String> = proposal.changes.iter().map(|one| one.change.target.to_string()).collect();
+        return console::data(&format!("{} {}\n", head.trim_end(), settings.join(", ")));
     }
+    let width = usize::from(console::data_style().width.get()).clamp(40, 100);
+    let wrapped = |line: PlanLine| {
+        let indent = line.indent;
+        let lines = linerate_report::text::wrap_text(&line.text, width - indent);
+        lines.iter().fold(String::new(), |text, line| text + &format!("{:indent$}{line}\n", ""))
+    };
+    let lines = plan_lines(proposal).into_iter();
+    let text = if arguments.common.verbose {
+        head + &lines.map(wrapped).collect::<String>()
+    } else {
+        summary(head, lines.filter(|line| line.indent <= PLAN_INDENT).map(wrapped))
+    };
+    console::data(&text);
+    if kept.is_empty() && !proposal.is_empty() && !arguments.common.brief {
+        let end = if arguments.common.verbose {
+            "The far end needs the same: run this there, too. Nothing was changed: --apply puts the plan into effect on \
+             trial, --export prints it for another tool, and `linerate tune HOST` verifies it."
+        } else {
+            "Nothing was changed. --apply tries it, --export prints it; -v has the reasons."
+        };
+        console::data(&(linerate_report::text::wrap_text(end, width).join("\n") + "\n"));
+    }
+}
+
+/// Indentation of a change in a plan; its reasons are further right.
+const PLAN_INDENT: usize = 2;
+
+/// Heading and as many changes as a summary holds.
+fn summary(head: String, changes: impl Iterator<Item = String>) -> String {
+    /// Lines for the end of the summary.
+    const RESERVED: usize = 3;
+    let (mut text, mut left_out) = (head, 0);
+    for change in changes {
+        if text.lines().count() + change.lines().count() + RESERVED > MAX_SUMMARY_LINES {
+            left_out += 1;
+        } else {
+            text.push_str(&change);
+        }
+    }
+    if left_out > 0 { format!("{text}  and {left_out} more (-v)\n") } else { text }
 }
 
 /// Puts the plan into effect, and takes it back unless a person confirms.
