@@ -40,8 +40,21 @@ pub(crate) const ALL: [TableColumn; 10] = [
     TableColumn::Limit,
 ];
 
-/// Columns omitted on narrow terminals, the first one first.
-const DROP_ORDER: [TableColumn; 3] = [TableColumn::Local, TableColumn::Window, TableColumn::Queueing];
+/// Width of the process where only few columns fit.
+const SHORT_PROCESS_WIDTH: usize = 8;
+
+/// Columns omitted on narrow terminals, the first one first. The limit is never omitted or cut: it is what the table is for.
+const DROP_ORDER: [TableColumn; 9] = [
+    TableColumn::Local,
+    TableColumn::Window,
+    TableColumn::Queueing,
+    TableColumn::Retransmitted,
+    TableColumn::RoundTrip,
+    TableColumn::Process,
+    TableColumn::Down,
+    TableColumn::Up,
+    TableColumn::Peer,
+];
 
 impl TableColumn {
     pub(crate) const fn title(self) -> &'static str {
@@ -165,7 +178,11 @@ pub(crate) fn layout(width: usize, listing: bool, longest: impl Fn(TableColumn) 
         .map(|column| (column, column.widths().0))
         .collect();
     let total = |columns: &[(TableColumn, usize)]| columns.iter().map(|(_, width)| width + 1).sum::<usize>() - 1;
-    for left_out in DROP_ORDER.into_iter().filter(|_| !listing) {
+    for left_out in DROP_ORDER.into_iter().filter(|column| !listing || *column != TableColumn::Local) {
+        if left_out == TableColumn::Process && total(&columns) > width {
+            let process = columns.iter_mut().filter(|(column, _)| *column == left_out);
+            process.for_each(|(_, width)| *width = SHORT_PROCESS_WIDTH);
+        }
         if total(&columns) > width {
             columns.retain(|(column, _)| *column != left_out);
         }
