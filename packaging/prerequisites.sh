@@ -50,6 +50,8 @@ test)
     # Hosts over ssh: an sshd in a network namespace.
     PATH=$PATH:/usr/sbin:/sbin require sshd openssh-server
     require ssh openssh-client
+    # The live picture is looked at in a terminal.
+    require tmux tmux
     # The HTML report is looked at in a browser.
     require node nodejs
     require npm npm

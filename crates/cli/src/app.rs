@@ -1,6 +1,12 @@
 //! Command line of everything except `linerate iperf3`.
 
-use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::cmd::measurement::MeasurementArguments;
+use crate::completion;
 
 /// Measures a Linux network path, reports what limits it, and verifies every change.
 #[derive(Debug, Parser)]
@@ -72,6 +78,34 @@ pub(crate) enum CliCommand {
     /// Print the manual page of linerate, or of one of its commands
     Man {
         /// The command; without it, the page of linerate itself
+        #[arg(add = ArgValueCompleter::new(completion::commands))]
         command: Option<String>,
+        /// Write the pages of all commands to this directory instead, for example ~/.local/share/man/man1
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "command")]
+        dir: Option<PathBuf>,
     },
+}
+
+impl CliCommand {
+    /// True with `--json-stream`, which then implies `--json`: the document is the last event.
+    pub(crate) fn take_json_stream(&mut self) -> bool {
+        fn common(common: &mut MeasurementArguments) -> (&mut bool, bool) {
+            (&mut common.json, common.json_stream)
+        }
+        let (json, is_streamed) = match self {
+            Self::Test(arguments) => common(&mut arguments.common),
+            Self::Path(arguments) => common(&mut arguments.common),
+            Self::Load(arguments) => common(&mut arguments.common),
+            Self::Rfc6349(arguments) => common(&mut arguments.common),
+            Self::Diagnose(arguments) => common(&mut arguments.common),
+            Self::Tune(arguments) => common(&mut arguments.common),
+            Self::Doctor(arguments) => common(&mut arguments.common),
+            Self::Shape(arguments) => (&mut arguments.options.json, arguments.options.json_stream),
+            Self::Baseline(arguments) => (&mut arguments.json, arguments.json_stream),
+            Self::Watch(arguments) => (&mut arguments.json, arguments.json_stream),
+            _ => return false,
+        };
+        *json |= is_streamed;
+        is_streamed
+    }
 }

@@ -3,9 +3,13 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_report::throughput_text::{TerminalWidth, TextStyle};
 use linerate_sys::terminal;
+
+use crate::progress;
 
 /// Exit code after a failed write; 0 without one.
 static FAILURE: AtomicU8 = AtomicU8::new(0);
@@ -47,15 +51,50 @@ pub(crate) fn exit_code(exit: ExitCode) -> ExitCode {
     }
 }
 
+/// Text that is held back while a picture covers the terminal.
+enum HeldText {
+    Data(Vec<u8>),
+    Note(String),
+}
+
+/// `None` unless text is held back.
+static HELD: Mutex<Option<Vec<HeldText>>> = Mutex::new(None);
+
+fn held() -> MutexGuard<'static, Option<Vec<HeldText>>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Holds back data and notes from here on.
+pub(crate) fn hold() {
+    held().get_or_insert_default();
+}
+
+/// Writes what was held back, in order.
+pub(crate) fn release() {
+    // Writing looks at it again.
+    let texts = held().take();
+    for text in texts.into_iter().flatten() {
+        match text {
+            HeldText::Data(bytes) => drop(relay_data(&bytes)),
+            HeldText::Note(line) => note(&line),
+        }
+    }
+}
+
 /// Writes a line to standard error.
 #[expect(clippy::print_stderr, reason = "the only place that prints there")]
 pub(crate) fn note(line: &str) {
-    eprintln!("{line}");
+    match held().as_mut() {
+        Some(held) => held.push(HeldText::Note(line.to_owned())),
+        None => eprintln!("{line}"),
+    }
 }
 
 /// Writes an error: the operation and its object, with the remedy if known, else iperf3's text.
 pub(crate) fn error(text: &str, advice: Option<&str>) {
-    note(&format!("linerate: {}", advice.unwrap_or(text)));
+    let text = advice.unwrap_or(text);
+    note(&format!("linerate: {text}"));
+    progress::publish(ProgressEvent::with_text(EventKind::Error, text));
 }
 
 /// Style of data on standard output.
@@ -77,6 +116,9 @@ pub(crate) fn ask(question: &str) {
 
 /// Replaces the current line of standard error.
 pub(crate) fn progress(line: &str) {
+    if held().is_some() {
+        return;
+    }
     let mut stderr = io::stderr().lock();
     let _ = write!(stderr, "\r\x1b[K{line}").and_then(|()| stderr.flush());
 }
@@ -84,6 +126,11 @@ pub(crate) fn progress(line: &str) {
 /// Environment variable in which a linerate that relays a command's output names the streams that end at a terminal
 /// (`out`, `err`). The terminal's width is in `$COLUMNS`, as usual.
 const TERMINAL_VARIABLE: &str = "LINERATE_TERMINAL";
+
+/// True when another linerate relays this one's output: that has the terminal.
+pub(crate) fn has_relay() -> bool {
+    std::env::var_os(TERMINAL_VARIABLE).is_some()
+}
 
 fn is_relayed(stream: &str) -> bool {
     std::env::var(TERMINAL_VARIABLE).is_ok_and(|streams| streams.split(',').any(|name| name == stream))
@@ -107,6 +154,10 @@ pub(crate) fn relay_error(bytes: &[u8]) {
 
 /// Writes to standard output immediately; returns false when that failed, or its reader is gone.
 pub(crate) fn relay_data(bytes: &[u8]) -> bool {
+    if let Some(held) = held().as_mut() {
+        held.push(HeldText::Data(bytes.to_vec()));
+        return true;
+    }
     let mut stdout = io::stdout().lock();
     check(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }

@@ -5,11 +5,14 @@
 mod app;
 mod cmd;
 mod command_line;
+mod completion;
 mod console;
 mod exit;
 mod far_session;
 mod firewall;
 mod iperf3;
+mod keys;
+mod progress;
 mod recorder;
 mod retained_output;
 mod spark;
@@ -33,6 +36,9 @@ fn main() -> ExitCode {
 }
 
 fn run() -> ExitCode {
+    if completion::answer(std::env::args_os()) {
+        return ExitStatus::Success.into();
+    }
     let mut arguments = std::env::args_os();
     let program = arguments.next().unwrap_or_default();
     if Path::new(&program).file_name() == Some(OsStr::new("iperf3")) {
@@ -71,11 +77,14 @@ fn run() -> ExitCode {
     if let Some(target) = lab_target(&app.command) {
         return cmd::lab::run_on_path(&target, &own_arguments);
     }
+    let is_streamed = app.command.take_json_stream();
     let server = match far_session::open(&mut app.command) {
         Ok(server) => server,
         Err(exit) => return exit.into(),
     };
+    let followed = progress::begin(&cmd::measurement::own_arguments().join(" "), is_streamed);
     let exit = dispatch(app.command);
+    drop(followed);
     far_session::close(server);
     exit
 }
@@ -128,12 +137,28 @@ fn dispatch(command: CliCommand) -> ExitCode {
         CliCommand::Report(arguments) => cmd::report::run(&arguments).into(),
         CliCommand::Iperf3 { arguments } => iperf3::run(arguments),
         CliCommand::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut CliArguments::command(), "linerate", &mut script);
+            let script = completion::script(shell).unwrap_or_default();
             console::data(&String::from_utf8_lossy(&script));
             ExitStatus::Success.into()
         }
-        CliCommand::Man { command } => manual(command.as_deref()).into(),
+        CliCommand::Man { dir: Some(directory), .. } => write_manuals(&directory).into(),
+        CliCommand::Man { command, .. } => manual(command.as_deref()).into(),
+    }
+}
+
+/// Writes the manual pages of all commands.
+fn write_manuals(directory: &Path) -> ExitStatus {
+    let made = std::fs::create_dir_all(directory);
+    match made.and_then(|()| clap_mangen::generate_to(CliArguments::command(), directory)) {
+        Ok(()) => {
+            console::note(&format!("manual pages written to {}", directory.display()));
+            ExitStatus::Success
+        }
+        Err(cause) => {
+            let cause = linerate_sys::describe_os_error(&cause);
+            console::error(&format!("writing manual pages to {}: {cause}", directory.display()), None);
+            ExitStatus::Unable
+        }
     }
 }
 

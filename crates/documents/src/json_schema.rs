@@ -12,6 +12,7 @@ use super::diagnose::DiagnoseDocument;
 use super::doctor::DoctorDocument;
 use super::host_check::HostCheckDocument;
 use super::label::{DocumentKind, schema_identifier};
+use super::progress::ProgressEvent;
 use super::rfc6349::Rfc6349Document;
 use super::run::RunDocument;
 use super::shaper::ShaperDocument;
@@ -51,7 +52,7 @@ fn add_label(schema: &mut Value, name: &str) {
 }
 
 /// Schemas, each with its file name and the committed version.
-fn schemas() -> [(&'static str, Value, &'static str); 16] {
+fn schemas() -> [(&'static str, Value, &'static str); 17] {
     macro_rules! schema {
         ($document:ty, $name:literal, $title:literal) => {
             (
@@ -86,6 +87,7 @@ fn schemas() -> [(&'static str, Value, &'static str); 16] {
         schema!(ShaperDocument, "shaper", "Plan and state of a traffic shaper (linerate shape DEV --json)"),
         schema!(ShaperStatusDocument, "shaper-status", "State of active shapers (linerate shape status --json)"),
         schema!(WatchDocument, "watch", "The TCP flows of a host over one interval (linerate watch --json)"),
+        schema!(ProgressEvent, "event", "Event of a running command (--json-stream)"),
     ]
 }
 

@@ -13,6 +13,7 @@ pub mod host_check;
 #[cfg(test)]
 mod json_schema;
 pub mod label;
+pub mod progress;
 pub mod rfc6349;
 pub mod run;
 pub mod shape;

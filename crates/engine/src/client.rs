@@ -464,6 +464,7 @@ impl<'a> ClientDriver<'a> {
         let phase = if parameters.omit.is_zero() { TestPhase::Counting } else { TestPhase::Omitted };
         let waker = Arc::new(Waker::new().map_err(|cause| failed(cause.into()))?);
         let shared = Arc::new(SessionState::new(phase, limits, waker));
+        let _ = self.stop.map(InterruptSignals::take_phase_end);
         let streams = core::mem::take(&mut self.streams);
         let started = self.describe_start(&streams);
         (self.observer)(&TestEvent::Started(Box::new(started)));
@@ -508,7 +509,8 @@ impl<'a> ClientDriver<'a> {
             self.broken = measurement.broken().map(|broken| (now, broken));
         }
         // A failed stream has ended, too, but that does not end the test.
-        if self.broken.is_none() && measurement.is_over(now) {
+        let is_ended = measurement.is_counting() && self.stop.is_some_and(InterruptSignals::take_phase_end);
+        if self.broken.is_none() && (is_ended || measurement.is_over(now)) {
             self.end_measurement();
             self.handle(ClientEvent::TestOver);
             return Ok(());

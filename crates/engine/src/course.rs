@@ -81,6 +81,28 @@ pub(crate) fn wait_until(stop: Option<InterruptSignals>, time: MonotonicTime) ->
     if left.is_zero() { check(stop) } else { wait(stop, left) }
 }
 
+/// Sleeps for `time`, or until the user ends the phase; returns true in that case.
+pub(crate) fn wait_phase(stop: Option<InterruptSignals>, time: Duration) -> Result<bool, AbortReason> {
+    /// Longest time in which a request is not noticed.
+    const SLICE: Duration = Duration::from_millis(100);
+    let end = clock::monotonic_now() + time;
+    loop {
+        let left = end.since(clock::monotonic_now());
+        if left.is_zero() {
+            return check(stop).map(|()| false);
+        }
+        wait(stop, left.min(SLICE))?;
+        if is_phase_ended(stop) {
+            return Ok(true);
+        }
+    }
+}
+
+/// True once after the user has asked to end the present phase.
+pub(crate) fn is_phase_ended(stop: Option<InterruptSignals>) -> bool {
+    stop.is_some_and(|stop| stop.take_phase_end())
+}
+
 /// Termination for the document, and the error; an interrupted measurement has none.
 pub(crate) fn termination_of(
     result: Result<(), AbortReason>,

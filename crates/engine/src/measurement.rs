@@ -252,6 +252,11 @@ impl TestMeasurement {
         }
     }
 
+    /// True after the omitted part.
+    pub(crate) const fn is_counting(&self) -> bool {
+        self.counting_since.is_some()
+    }
+
     /// Failure that ends the test, when all streams of one direction have failed.
     pub(crate) fn broken(&mut self) -> Option<StreamFailure> {
         let mut reason = None;

@@ -77,6 +77,28 @@ impl LimitShares {
         })
     }
 
+    /// Mean over several streams, and the busiest of their threads; `None` without any.
+    #[must_use]
+    pub fn mean(streams: &[Self]) -> Option<Self> {
+        if streams.is_empty() {
+            return None;
+        }
+        let mean = |share: fn(&Self) -> Ratio| {
+            let (sum, count) = streams.iter().fold((0.0, 0.0), |(sum, n), limits| (sum + share(limits).get(), n + 1.0));
+            Ratio::of(sum, count).unwrap_or_default()
+        };
+        Some(Self {
+            application: mean(|limits| limits.application),
+            send_buffer: mean(|limits| limits.send_buffer),
+            receive_window: mean(|limits| limits.receive_window),
+            network: mean(|limits| limits.network),
+            sender_cpu: streams.iter().filter_map(|limits| limits.sender_cpu).max(),
+            receiver_cpu: streams.iter().filter_map(|limits| limits.receiver_cpu).max(),
+            sender_wait: streams.iter().filter_map(|limits| limits.sender_wait).max(),
+            receiver_wait: streams.iter().filter_map(|limits| limits.receiver_wait).max(),
+        })
+    }
+
     /// True when the sending thread never slept: it ran, or waited for a processor.
     #[must_use]
     pub fn is_sender_cpu_bound(&self) -> bool {

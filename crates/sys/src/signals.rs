@@ -2,12 +2,13 @@
 
 use core::cell::Cell;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicI32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result, check};
+use crate::full_screen;
 use crate::poll::Waker;
 
 /// A signal that asks the program to end.
@@ -62,6 +63,8 @@ impl Signal {
 
 /// The first signal that came, or 0.
 static PENDING: AtomicI32 = AtomicI32::new(0);
+/// True when the present phase of a measurement is to end.
+static PHASE_END: AtomicBool = AtomicBool::new(false);
 /// The one that the handler makes readable.
 static WAKER: OnceLock<Waker> = OnceLock::new();
 
@@ -97,6 +100,23 @@ impl InterruptSignals {
         Signal::from_number(PENDING.load(Ordering::Acquire))
     }
 
+    /// Acts as if this signal had come: for a key that asks the program to end.
+    pub fn request(&self, signal: Signal) {
+        let _ = PENDING.compare_exchange(0, signal.number(), Ordering::AcqRel, Ordering::Acquire);
+        self.waker.wake();
+    }
+
+    /// Asks the running measurement to end its present phase, and to go on with the next one.
+    pub fn request_phase_end(&self) {
+        PHASE_END.store(true, Ordering::Release);
+    }
+
+    /// True once after each [`InterruptSignals::request_phase_end`]. A phase that begins forgets earlier requests.
+    #[must_use]
+    pub fn take_phase_end(&self) -> bool {
+        PHASE_END.swap(false, Ordering::AcqRel)
+    }
+
     /// Forgets the signal that came and catches the next one.
     pub fn rearm(&self) -> Result<()> {
         self.waker.drain();
@@ -127,6 +147,7 @@ pub fn ignore_requests_to_end() -> Result<()> {
 
 extern "C" fn handle(number: libc::c_int) {
     let _ = PENDING.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire);
+    keep_errno(|| full_screen::restore_at_next(number));
     wake_in_handler(&WAKER);
 }
 
@@ -141,14 +162,25 @@ pub(crate) fn lasting_waker(place: &'static OnceLock<Waker>) -> Result<&'static 
 
 /// Makes a waker readable from within a signal handler: write(2) may be called there.
 pub(crate) fn wake_in_handler(waker: &OnceLock<Waker>) {
+    keep_errno(|| {
+        if let Some(waker) = waker.get() {
+            waker.wake();
+        }
+    });
+}
+
+/// Performs `action` within a signal handler, which may run between a system call and the reading of its errno.
+pub(crate) fn keep_errno(action: impl FnOnce()) {
     // SAFETY: errno is this thread's own integer, and as a cell it may be changed by calls.
     let errno = unsafe { &*libc::__errno_location().cast::<Cell<libc::c_int>>() };
-    // The handler may run between a system call and the reading of its errno.
     let before = errno.get();
-    if let Some(waker) = waker.get() {
-        waker.wake();
-    }
+    action();
     errno.set(before);
+}
+
+/// Gives a signal its usual effect again.
+pub(crate) fn restore_default(number: libc::c_int) -> io::Result<()> {
+    replace_action(number, libc::SIG_DFL, 0).map(drop)
 }
 
 /// Sends the calling thread a signal; may be called in a signal handler.
@@ -224,6 +256,22 @@ mod tests {
     fn names_are_iperf3s() {
         let names: Vec<_> = Signal::ALL.iter().map(|signal| signal.describe()).collect();
         assert_eq!(names, ["Interrupt(2)", "Terminated(15)", "Hangup(1)"]);
+    }
+
+    #[test]
+    fn a_key_acts_as_a_signal_and_the_end_of_a_phase_is_taken_once() {
+        let _alone = SIGNAL_TESTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let interrupts = InterruptSignals::install().expect("signals can be caught");
+        assert!(!interrupts.take_phase_end());
+        interrupts.request_phase_end();
+        assert_eq!((interrupts.take_phase_end(), interrupts.take_phase_end()), (true, false));
+        assert_eq!(interrupts.pending(), None, "the end of a phase is not that of the program");
+        interrupts.request(Signal::Interrupt);
+        interrupts.request(Signal::Terminate);
+        assert_eq!(interrupts.pending(), Some(Signal::Interrupt));
+        assert!(wait_for(&interrupts, PollInterest::READ, Some(Duration::ZERO)).expect("poll"));
+        interrupts.rearm().expect("signals can be caught");
+        assert_eq!(interrupts.pending(), None);
     }
 
     #[test]

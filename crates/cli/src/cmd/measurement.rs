@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 pub(crate) use linerate_documents::label::DocumentKind;
 use linerate_documents::label::LabelledDocument;
+use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_documents::run::RunDocument;
 use linerate_engine::probe::{ProbeError, ProbeTarget};
 use linerate_engine::surroundings::LocalEnvironment;
@@ -23,6 +24,7 @@ use serde::Serialize;
 
 use crate::console;
 use crate::exit::ExitStatus;
+use crate::progress::{self, LiveArguments};
 use crate::recorder;
 use crate::spark::spark;
 use crate::values;
@@ -116,14 +118,17 @@ pub(crate) struct MeasurementArguments {
     /// Print one JSON document (schema 1) instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print JSON events while it measures, one per line; the last one has the document
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) json_stream: bool,
     /// No progress on the standard error output
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Print all tables and notes, not only the summary
-    #[arg(short, long, conflicts_with_all = ["json", "brief"])]
+    #[arg(short, long, conflicts_with_all = ["json", "json_stream", "brief"])]
     pub(crate) verbose: bool,
     /// Print only the result in one line
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "json_stream"])]
     pub(crate) brief: bool,
     /// Address and interface options.
     #[command(flatten)]
@@ -153,6 +158,19 @@ impl MeasurementArguments {
     /// Reads this host's environment and route to the target.
     pub(crate) fn local_environment(&self, host: &str) -> LocalEnvironment {
         LocalEnvironment::read(self.target(host).address(), self.port(), family(&self.network))
+    }
+
+    /// Has the measurement drawn as a live picture, unless something else was asked for.
+    pub(crate) fn draw(
+        &self,
+        command: &str,
+        host: &str,
+        how: LiveArguments,
+        planned: &[&str],
+        stop: InterruptSignals,
+    ) -> Result<(), ExitStatus> {
+        let title = format!("linerate {command} {}, port {}", recorder::display_host(host), self.port);
+        progress::draw(how, !self.quiet && !self.json, (&title, planned), stop)
     }
 
     /// Prints the run as JSON or text, and records it.
@@ -215,9 +233,24 @@ pub(crate) fn print_run_line(run: &RunDocument) {
 }
 
 fn print_labelled(document: &impl Serialize) {
+    if progress::is_streamed() {
+        publish_document(EventKind::Result, document);
+        return;
+    }
     match json::to_string_pretty(document) {
         Ok(text) => console::data(&format!("{text}\n")),
         Err(cause) => console::error(&format!("writing the result as JSON: {cause}"), None),
+    }
+}
+
+/// Publishes a document as an event of `--json-stream`; returns false when its reader is gone.
+pub(crate) fn publish_document(event: EventKind, document: &impl Serialize) -> bool {
+    match serde_json::to_value(document) {
+        Ok(document) => progress::publish(ProgressEvent { document: Some(document), ..ProgressEvent::new(event) }),
+        Err(cause) => {
+            console::error(&format!("writing the result as JSON: {cause}"), None);
+            false
+        }
     }
 }
 
@@ -242,10 +275,18 @@ fn without_commands(arguments: impl Iterator<Item = String>) -> Vec<String> {
     arguments.map(shown).collect()
 }
 
+/// Command that serves measurements.
+const SERVE: &str = "`linerate serve`";
+
 /// Names the option that does without a server, where there is none.
 pub(crate) fn hint_no_server(error: &ProbeError, effect: &str) {
-    if matches!(error, ProbeError::Unreachable(_) | ProbeError::NoProbeService(_)) {
-        console::note(&format!("Run `linerate serve` there, or an iperf3 server; --no-server {effect}."));
+    match error {
+        // It has the advice.
+        ProbeError::Unreachable(text) if text.contains(SERVE) => console::note(&format!("--no-server {effect}.")),
+        ProbeError::Unreachable(_) | ProbeError::NoProbeService(_) => {
+            console::note(&format!("Run {SERVE} there, or an iperf3 server; --no-server {effect}."));
+        }
+        _ => {}
     }
 }
 
@@ -270,7 +311,8 @@ const MAX_BARS: usize = 30;
 
 impl LiveLine {
     pub(crate) fn new(quiet: bool) -> Self {
-        Self { style: if quiet { None } else { console::progress_style() }, last_update: None }
+        let is_shown = !quiet && !progress::has_picture();
+        Self { style: if is_shown { console::progress_style() } else { None }, last_update: None }
     }
 
     /// True when the line exists. If not, a measurement reports progress in plain lines.

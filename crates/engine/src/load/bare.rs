@@ -56,9 +56,16 @@ pub(super) fn idle(record: &mut LoadRecord<'_>, probes: &RunningProbes) -> Resul
             }
             return Err(halt);
         }
+        if record.end_counting_on_request() {
+            break;
+        }
         let times: Vec<_> = probes.latest().iter().filter_map(ProbeReading::round_trip).collect();
         let round_trip = SampleSummary::of(&times).map(|summary| summary.median);
-        record.tell(&LoadEvent::Progress(LoadFigures { round_trip, up: None, down: None, left: Some(to.since(now)) }));
+        record.tell(&LoadEvent::Progress(LoadFigures {
+            round_trip,
+            left: Some(to.since(now)),
+            ..LoadFigures::default()
+        }));
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use linerate_analysis::latency_under_load::StabilityDetector;
 use linerate_analysis::statistics::SampleSummary;
 use linerate_model::event::TestEvent;
+use linerate_model::limit::LimitShares;
 use linerate_model::load::PhaseKind;
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters};
 use linerate_model::path::PeerKind;
@@ -214,7 +215,9 @@ impl TestObserver {
         let round_trip = SampleSummary::of(&probes.answered_since(self.since)).map(|summary| summary.median);
         self.since = clock::monotonic_now();
         let left = Some((self.ramp + time).saturating_sub(interval.end));
-        let progress = LoadFigures { round_trip, up: rate(Direction::Up), down: rate(Direction::Down), left };
+        let limits: Vec<_> = interval.streams.iter().filter_map(|stream| stream.tcp.as_ref()?.limits).collect();
+        let limits = LimitShares::mean(&limits);
+        let progress = LoadFigures { round_trip, up: rate(Direction::Up), down: rate(Direction::Down), limits, left };
         record.tell(&LoadEvent::Progress(progress));
     }
 
@@ -245,8 +248,9 @@ impl TestObserver {
     /// Stores the evidence.
     fn keep(self, record: &mut LoadRecord<'_>, infos: &mut Vec<ProbeReading>, numbers: &mut u32, time: Duration) {
         let Some(started) = self.started else { return };
-        let from = started + self.ramp;
-        let to = (from + time).min(clock::monotonic_now());
+        let now = clock::monotonic_now();
+        let from = (started + self.ramp).min(now);
+        let to = (from + time).min(now);
         let mut connections = Vec::new();
         for (_, _, mut connection) in self.streams {
             *numbers += 1;

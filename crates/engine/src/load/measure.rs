@@ -156,13 +156,16 @@ fn watch_idle(
         }
         record.wait_until((clock::monotonic_now() + TICK).min(window.to))?;
         let now = clock::monotonic_now();
+        if record.end_counting_on_request() {
+            break;
+        }
         if let Some(rtt) = quiet.tcp_info().and_then(|info| info.rtt) {
             test.infos.push(ProbeReading::answered(now, rtt));
         }
         let recent = test.probes.answered_since(window.from);
         let round_trip = SampleSummary::of(&recent).map(|summary| summary.median);
         let left = Some(window.to.since(now));
-        record.tell(&LoadEvent::Progress(LoadFigures { round_trip, up: None, down: None, left }));
+        record.tell(&LoadEvent::Progress(LoadFigures { round_trip, left, ..LoadFigures::default() }));
     }
     // The last pings are answered before the connection ends.
     quiet.set_ping_interval(None);

@@ -34,6 +34,7 @@ mod verdict;
 use core::time::Duration;
 
 use linerate_documents::run::{PhaseSpan, SampleSeries};
+use linerate_model::limit::LimitShares;
 use linerate_model::load::{LoadDocument, PhaseKind};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{BitRate, ByteCount, StreamCount};
@@ -134,6 +135,8 @@ pub struct LoadFigures {
     pub up: Option<BitRate>,
     /// Goodput of the load from the far end.
     pub down: Option<BitRate>,
+    /// Limits of the connections that send from here, in the last half second; `None` where the far end sends.
+    pub limits: Option<LimitShares>,
     /// Remaining time of the phase, where known.
     pub left: Option<Duration>,
 }

@@ -84,6 +84,7 @@ impl<'a> LoadRecord<'a> {
 
     /// A phase begins.
     pub(super) fn phase(&mut self, kind: PhaseKind) {
+        let _ = course::is_phase_ended(self.stop);
         self.evidence.phases.push(PhaseEvidence::new(kind, clock::monotonic_now()));
         self.tell(&LoadEvent::Phase(kind));
     }
@@ -91,6 +92,21 @@ impl<'a> LoadRecord<'a> {
     /// The running phase; exists from the first [`LoadRecord::phase`] on.
     pub(super) fn current(&mut self) -> Option<&mut PhaseEvidence> {
         self.evidence.phases.last_mut()
+    }
+
+    /// True once after the user has asked to end the present phase.
+    pub(super) fn is_phase_ended(&self) -> bool {
+        course::is_phase_ended(self.stop)
+    }
+
+    /// Ends the counting of the present phase where the user has asked for its end; returns true in that case.
+    pub(super) fn end_counting_on_request(&mut self) -> bool {
+        let is_ended = self.is_phase_ended();
+        let window = self.current().and_then(|phase| phase.window.as_mut());
+        if let Some(window) = window.filter(|_| is_ended) {
+            window.to = window.to.min(clock::monotonic_now());
+        }
+        is_ended
     }
 
     /// Adds and reports a note, once.

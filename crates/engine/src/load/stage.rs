@@ -5,7 +5,9 @@ use linerate_model::direction::Direction;
 
 use linerate_analysis::latency_under_load::StabilityDetector;
 use linerate_analysis::statistics::SampleSummary;
+use linerate_model::limit::LimitShares;
 use linerate_model::load::PhaseKind;
+use linerate_model::tcp_info::TcpInfo;
 use linerate_sys::{clock, interface};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, display};
 
@@ -80,7 +82,31 @@ struct LoadPhaseRun {
     flows: Vec<DirectionLoad>,
     latency: StabilityDetector,
     round_trip: Option<Duration>,
+    limits: SenderLimits,
     ticks: u32,
+}
+
+/// Limits of the connections that send from here, between two ticks.
+#[derive(Default)]
+struct SenderLimits {
+    last: Vec<(MonotonicTime, TcpInfo)>,
+    shares: Option<LimitShares>,
+}
+
+impl SenderLimits {
+    /// Ends an interval.
+    fn sample(&mut self, connections: &[LoadConnection]) {
+        let now = clock::monotonic_now();
+        let senders = connections.iter().filter(|connection| has_direction(connection, Direction::Up));
+        let infos: Vec<(MonotonicTime, TcpInfo)> =
+            senders.filter_map(|connection| Some((now, connection.tcp_info()?))).collect();
+        let pairs = self.last.iter().zip(&infos);
+        let shares: Vec<LimitShares> = pairs
+            .filter_map(|((then, first), (now, last))| LimitShares::between(first, last, now.since(*then)))
+            .collect();
+        self.shares = LimitShares::mean(&shares);
+        self.last = infos;
+    }
 }
 
 /// Runs a phase to its end.
@@ -100,6 +126,7 @@ pub(super) fn run(record: &mut LoadRecord<'_>, test: &mut LoadTest<'_>, kind: Ph
         flows,
         latency: StabilityDetector::default(),
         round_trip: None,
+        limits: SenderLimits::default(),
         ticks: 0,
     };
     let mut foreign = ForeignProbes::new(&record.options.target, test.session.peer());
@@ -191,7 +218,7 @@ impl LoadPhaseRun {
             }
             let refilled = spared.is_some_and(|since| now >= since);
             let settled = self.goodput_stable() && self.latency.is_stable();
-            if refilled && (settled || now >= end) {
+            if record.is_phase_ended() || (refilled && (settled || now >= end)) {
                 return Ok(());
             }
         }
@@ -252,6 +279,9 @@ impl LoadPhaseRun {
             }
             self.tick(record, test, Some(to))?;
             sample_own_queue(record, test);
+            if record.end_counting_on_request() {
+                break;
+            }
         }
         Ok(())
     }
@@ -284,6 +314,7 @@ impl LoadPhaseRun {
                 let of = self.connections.iter().filter(|connection| has_direction(connection, flow.direction));
                 flow.push(now, of.map(moved).sum());
             }
+            self.limits.sample(&self.connections);
             let since = MonotonicTime::from_nanos(now.as_nanos().saturating_sub(500_000_000));
             let median = SampleSummary::of(&test.probes.answered_since(since)).map(|summary| summary.median);
             if let Some(median) = median {
@@ -301,6 +332,7 @@ impl LoadPhaseRun {
             round_trip: self.round_trip,
             up: rate(Direction::Up),
             down: rate(Direction::Down),
+            limits: self.limits.shares,
             left: end.map(|end| end.since(now)),
         }));
         Ok(())

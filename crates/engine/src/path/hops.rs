@@ -99,6 +99,9 @@ fn rounds(record: &PathRecord<'_>, distances: &mut [HopProbe]) -> Result<(), Abo
         let end = clock::monotonic_now() + PATIENCE;
         while distances.iter().any(|distance| distance.sent.is_some()) && clock::monotonic_now() < end {
             record.wait(Duration::from_millis(5))?;
+            if record.is_phase_ended() {
+                return Ok(());
+            }
             distances.iter_mut().for_each(HopProbe::look);
         }
         // A silent hop is probed again with the others, but not waited for.

@@ -79,6 +79,7 @@ impl<'a> PathRecord<'a> {
     /// Starts a phase and ends the previous one.
     pub(super) fn phase(&mut self, phase: PathPhase, expected: Duration) {
         self.end_phase();
+        let _ = course::is_phase_ended(self.stop);
         let now = self.elapsed();
         self.phases.push(PhaseSpan { name: phase.name().to_owned(), start_ns: now, end_ns: now });
         self.tell(&PathEvent::Phase(phase, expected));
@@ -146,6 +147,16 @@ impl<'a> PathRecord<'a> {
     /// Sleeps for `time`, or until a signal.
     pub(super) fn wait(&self, time: Duration) -> Result<(), AbortReason> {
         course::wait(self.stop, time)
+    }
+
+    /// Sleeps for `time`, or until the user ends the phase; returns true in that case.
+    pub(super) fn wait_phase(&self, time: Duration) -> Result<bool, AbortReason> {
+        course::wait_phase(self.stop, time)
+    }
+
+    /// True once after the user has asked to end the present phase.
+    pub(super) fn is_phase_ended(&self) -> bool {
+        course::is_phase_ended(self.stop)
     }
 
     /// Adds the reason of a failed part for each of its keys; fails only when going on is pointless.

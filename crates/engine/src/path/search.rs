@@ -190,6 +190,12 @@ fn search(
     let mut newest = None;
     loop {
         record.check()?;
+        if record.is_phase_ended() {
+            stream.stop(way)?;
+            return Err(AbortReason::Failed(ProbeError::System(
+                "the search was ended before it had a result".to_owned(),
+            )));
+        }
         let feedback = stream.feedback(way)?.filter(|feedback| !feedback.packets.is_zero());
         let now = clock::monotonic_now();
         let action = match feedback {

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
+use linerate_units::{BitRate, ByteCount, SegmentCount};
 
 use crate::limit::LimitShares;
 use crate::report::{SideReport, StreamReport, TcpReport};
@@ -97,23 +97,7 @@ impl ThroughputRun {
     #[must_use]
     pub fn limits(&self) -> Option<LimitShares> {
         let known: Vec<_> = self.tcp().filter_map(|tcp| tcp.limits).collect();
-        if known.is_empty() {
-            return None;
-        }
-        let mean = |share: fn(&LimitShares) -> Ratio| {
-            let (sum, count) = known.iter().fold((0.0, 0.0), |(sum, n), limits| (sum + share(limits).get(), n + 1.0));
-            Ratio::of(sum, count).unwrap_or_default()
-        };
-        Some(LimitShares {
-            application: mean(|limits| limits.application),
-            send_buffer: mean(|limits| limits.send_buffer),
-            receive_window: mean(|limits| limits.receive_window),
-            network: mean(|limits| limits.network),
-            sender_cpu: known.iter().filter_map(|limits| limits.sender_cpu).max(),
-            receiver_cpu: known.iter().filter_map(|limits| limits.receiver_cpu).max(),
-            sender_wait: known.iter().filter_map(|limits| limits.sender_wait).max(),
-            receiver_wait: known.iter().filter_map(|limits| limits.receiver_wait).max(),
-        })
+        LimitShares::mean(&known)
     }
 
     /// Maximum number of other tests in the server meanwhile; `None` when the server did not report it.

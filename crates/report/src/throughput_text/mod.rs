@@ -13,7 +13,9 @@ mod verdict;
 
 pub use hosts::HostTable;
 pub use progress::{TestProgress, progress_line};
-pub use result::{conclusion, conclusion_details, heading, result_text, run_details, run_summary, summary_text};
+pub use result::{
+    conclusion, conclusion_details, heading, result_text, run_details, run_result, run_summary, summary_text,
+};
 pub(crate) use style::TextColour;
 pub use style::{TerminalWidth, TextStyle};
 pub use verdict::sentence;

@@ -65,6 +65,13 @@ pub fn run_summary(run: &ThroughputRun, idle: Option<&DurationDistribution>, sty
     text
 }
 
+/// Rate and limit of a run, in one line without the name of the run.
+#[must_use]
+pub fn run_result(run: &ThroughputRun) -> String {
+    let Some(measured) = run.rate() else { return "no data".to_owned() };
+    format!("{}, {}", display::rate(measured.rate), verdict::verdict_text(run).0)
+}
+
 /// Renders a run with all its details.
 #[must_use]
 pub fn run_details(run: &ThroughputRun, idle: Option<&DurationDistribution>, style: TextStyle) -> String {

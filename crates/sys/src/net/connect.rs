@@ -126,7 +126,10 @@ fn finish(socket: &Socket, options: &ConnectOptions, cancel: Option<BorrowedFd<'
 
 fn connect_error(remote: SocketAddr, cause: io::Error) -> Error {
     Error::system(format!("connecting to {remote}"), cause)
-        .hint_on(libc::ECONNREFUSED, "nothing listens there: is the server running, and is the port right?")
+        .hint_on(
+            libc::ECONNREFUSED,
+            "nothing listens there: run `linerate serve` or an iperf3 server on that host, or correct the port",
+        )
         .hint_on(libc::ETIMEDOUT, "no answer: is the host up, and does a firewall drop the port?")
         .hint_on(libc::EHOSTUNREACH, "no route to that host, or a firewall rejects the port")
         .hint_on(libc::ENETUNREACH, "this host has no route to that network: `ip route` and `ip -6 route` list them")

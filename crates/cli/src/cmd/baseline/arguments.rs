@@ -30,6 +30,9 @@ pub(crate) struct BaselineArguments {
     /// Print one JSON document (schema 1) instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print JSON events while it measures, one per line; the last one has the document
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) json_stream: bool,
     /// No progress on the standard error output
     #[arg(short, long)]
     pub(crate) quiet: bool,

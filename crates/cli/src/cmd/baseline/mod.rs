@@ -5,6 +5,7 @@ mod arguments;
 use std::path::Path;
 
 use linerate_documents::baseline::BaselineDocument;
+use linerate_documents::progress::ProgressEvent;
 use linerate_engine::baseline::{self, BaselinePlan, BaselineStep};
 use linerate_model::baseline::{HostBaseline, TimedTransfer};
 use linerate_model::fact::Fact;
@@ -16,6 +17,7 @@ pub(crate) use arguments::BaselineArguments;
 use crate::cmd::measurement::{DocumentKind, LiveLine, interrupts, print_json};
 use crate::console;
 use crate::exit::ExitStatus;
+use crate::progress;
 
 /// Version of the linerate that measures.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -37,6 +39,7 @@ pub(crate) fn run(arguments: &BaselineArguments) -> ExitStatus {
     let plan = BaselinePlan { directory: directory.clone(), most_bytes: arguments.size, time: arguments.time };
     let mut line = LiveLine::new(arguments.quiet || arguments.json);
     let measured = baseline::measure(&plan, &|| interrupts.pending().is_some(), |step| {
+        progress::publish(ProgressEvent::phase(step_name(step), None));
         line.refresh_now();
         line.show(step_name(step), &[]);
     });

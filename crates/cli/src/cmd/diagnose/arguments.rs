@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueHint};
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use linerate_model::socket::ProcessId;
 use linerate_sys::sock_diag::AddressPrefix;
 
 use crate::cmd::measurement::MeasurementArguments;
-use crate::values;
+use crate::{completion, values};
 
 /// Position and use of the transfer's own options.
 pub(crate) const AFTER_HELP: &str = "The transfer is that of iperf3, with its options after `--`:\n  \
@@ -26,7 +27,7 @@ pub(crate) const AFTER_HELP: &str = "The transfer is that of iperf3, with its op
 pub(crate) struct DiagnoseArguments {
     /// Server: a linerate (`linerate serve`), a host over ssh (`ssh:USER@HOST`), or any iperf3 server, which reports less;
     /// or an emulated path, as `lab:NAME`
-    #[arg(value_hint = ValueHint::Hostname, required_unless_present_any = ["pid", "dst", "port"])]
+    #[arg(add = ArgValueCompleter::new(completion::hosts), required_unless_present_any = ["pid", "dst", "port"])]
     pub(crate) host: Option<String>,
     /// Diagnose a running transfer instead: the connections of this process
     #[arg(long, value_name = "PID", value_parser = process, conflicts_with_all = ["host", "transfer"])]

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
+use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_engine::diagnose::DiagnoseEvent;
 use linerate_model::event::TestEvent;
 use linerate_model::sample::IntervalReport;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{ByteCount, display};
 
 use crate::cmd::measurement::LiveLine;
 use crate::cmd::path;
 use crate::console;
+use crate::progress;
 
 /// Progress of the path measurement, then of the transfer.
 pub(crate) struct DiagnoseProgressDisplay {
@@ -28,7 +31,10 @@ impl DiagnoseProgressDisplay {
 
     pub(crate) fn event(&mut self, event: &DiagnoseEvent<'_>) {
         match event {
-            DiagnoseEvent::Path(event) => self.path.event(event),
+            DiagnoseEvent::Path(event) => return self.path.event(event),
+            DiagnoseEvent::Transfer(event) => self.publish(event),
+        }
+        match event {
             DiagnoseEvent::Transfer(TestEvent::Started(_)) if !self.quiet => {
                 self.path.finish();
                 if !self.transfer.is_there() {
@@ -37,7 +43,23 @@ impl DiagnoseProgressDisplay {
             }
             DiagnoseEvent::Transfer(TestEvent::Interval(interval)) => self.interval(interval),
             DiagnoseEvent::Transfer(TestEvent::Warning(text)) => self.transfer.note(&format!("warning: {text}")),
-            DiagnoseEvent::Transfer(_) => {}
+            DiagnoseEvent::Path(_) | DiagnoseEvent::Transfer(_) => {}
+        }
+    }
+
+    /// Passes an event on to those who follow the measurement.
+    fn publish(&self, event: &TestEvent) {
+        match event {
+            TestEvent::Started(_) => {
+                progress::publish(ProgressEvent::phase("transfer", self.total.map(nanoseconds)));
+            }
+            TestEvent::Interval(interval) => {
+                progress::publish(progress::interval_sample(interval));
+            }
+            TestEvent::Warning(text) => {
+                progress::publish(ProgressEvent::with_text(EventKind::Note, text));
+            }
+            _ => {}
         }
     }
 

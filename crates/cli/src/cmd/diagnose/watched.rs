@@ -4,6 +4,7 @@ use linerate_model::direction::Direction;
 use std::time::Duration;
 
 use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, SCHEMA, StateShare, ThroughputLimit};
+use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_documents::run::{RunDocument, RunEnvironment};
 use linerate_engine::surroundings::{LocalEnvironment, OwnTraffic};
 use linerate_engine::watched::{self, WatchFilter, WatchedTransfer};
@@ -19,6 +20,7 @@ use super::arguments::DiagnoseArguments;
 use crate::cmd::measurement::{LiveLine, interrupts, own_arguments};
 use crate::console;
 use crate::exit::ExitStatus;
+use crate::progress;
 
 /// Watches, diagnoses, prints and records.
 pub(super) fn run(arguments: &DiagnoseArguments) -> ExitStatus {
@@ -31,6 +33,11 @@ pub(super) fn run(arguments: &DiagnoseArguments) -> ExitStatus {
     let mut rates = Vec::new();
     let mut progress = |at: Duration, rate: linerate_units::BitRate| {
         rates.push(rate.bits_per_second());
+        let left_ns = Some(nanoseconds(arguments.time.saturating_sub(at)));
+        let rate_now = Some(rate.bits_per_second());
+        let text = Some("watching".to_owned());
+        let sample = ProgressEvent::new(EventKind::Sample);
+        progress::publish(ProgressEvent { left_ns, text, up_bits_per_second: rate_now, ..sample });
         let left = arguments.time.saturating_sub(at).as_secs_f64().ceil();
         line.show(&format!("watching  {left} s left  {}", display::rate(rate)), &rates);
     };

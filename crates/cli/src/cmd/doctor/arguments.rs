@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 
 use crate::cmd::measurement::MeasurementArguments;
 use crate::cmd::tune::TuneOptions;
+use crate::completion;
 
 const ABOUT: &str = "One guided run: measures the path, the delay under load and a transfer, reports the limit, plans \
                      the one change that matters, asks, tries it, verifies it against measurements without it, keeps \
@@ -27,7 +29,7 @@ const AFTER_HELP: &str = "Examples:\n  \
 pub(crate) struct DoctorArguments {
     /// Far end: a linerate server (`linerate serve`), a host over ssh that is changed, too (`ssh:USER@HOST`), any iperf3
     /// server (fewer figures), or an emulated path (`lab:NAME`)
-    #[arg(value_hint = ValueHint::Hostname, required_unless_present = "check", conflicts_with = "check")]
+    #[arg(add = ArgValueCompleter::new(completion::hosts), required_unless_present = "check", conflicts_with = "check")]
     pub(crate) host: Option<String>,
     /// Only check this host: try everything that changes, shaping and measurements need, and change nothing
     #[arg(long)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_operate::doctor::{DoctorEvent, DoctorGuide};
 use linerate_operate::tuning::course::{
     DiagnosedTransfer, TrialConsent, TrialCost, TriedGroup, TuningEvent, TuningInterface,
@@ -13,6 +14,7 @@ use super::arguments::DoctorArguments;
 use crate::cmd::tune::terminal::{self, say};
 use crate::cmd::{load, path};
 use crate::console;
+use crate::progress;
 use crate::recorder::display_host;
 
 /// At the terminal.
@@ -73,8 +75,10 @@ impl DoctorGuide for AtTerminal<'_> {
             }
             DoctorEvent::Measured => self.finish(),
             DoctorEvent::Step { name, text } => {
+                let text = format!("{}: {text}", name.name());
+                progress::publish(ProgressEvent::with_text(EventKind::Note, text.as_str()));
                 if !quiet {
-                    say(&format!("{}: {text}", name.name()), 0);
+                    say(&text, 0);
                 }
             }
             DoctorEvent::Problem(text) => console::error(text, None),

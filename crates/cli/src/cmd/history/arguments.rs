@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 use linerate_documents::run::RunKind;
 use linerate_history::{RunFilter, RunReference, RunReferences, utc_time};
 use linerate_sys::clock;
 use linerate_units::{WallTime, parse};
 
 use super::limit::{SizeLimit, parse_limit};
+use crate::completion;
 
 /// `linerate history`.
 #[derive(Debug, Args)]
@@ -32,6 +34,7 @@ pub(super) enum HistoryCommand {
     /// Show a run: its result, its figures, its environment
     Show {
         /// The run: its number, or last, last-1, …
+        #[arg(add = ArgValueCompleter::new(completion::runs))]
         run: RunReference,
         /// Print the whole document (schema 1) instead of text
         #[arg(long)]
@@ -43,10 +46,10 @@ pub(super) enum HistoryCommand {
     /// within these runs only, and better or worse is more than an assumed variation.
     Compare {
         /// The first run, or several: 1,2,3 or 1..3
-        #[arg(value_name = "RUNS")]
+        #[arg(value_name = "RUNS", add = ArgValueCompleter::new(completion::runs))]
         before: RunReferences,
         /// The second run, or several
-        #[arg(value_name = "RUNS")]
+        #[arg(value_name = "RUNS", add = ArgValueCompleter::new(completion::runs))]
         after: RunReferences,
         /// Exit with 1 when a figure of the second side is worse
         #[arg(long)]
@@ -58,6 +61,7 @@ pub(super) enum HistoryCommand {
     /// Show how a figure developed over the runs, for example `goodput_down`
     Trend {
         /// Name of the figure; `show --json` lists them
+        #[arg(add = ArgValueCompleter::new(completion::figures))]
         figure: String,
         /// Run filter.
         #[command(flatten)]
@@ -87,7 +91,7 @@ pub(super) enum HistoryCommand {
     /// Delete runs, after asking
     Delete {
         /// The runs: 7, 1..900, last
-        #[arg(required = true, value_name = "RUNS")]
+        #[arg(required = true, value_name = "RUNS", add = ArgValueCompleter::new(completion::runs))]
         runs: Vec<RunReferences>,
         /// Do not ask
         #[arg(short, long)]
@@ -108,6 +112,7 @@ pub(super) enum HistoryCommand {
     /// Tag a run with a text, to find it later
     Tag {
         /// The run
+        #[arg(add = ArgValueCompleter::new(completion::runs))]
         run: RunReference,
         /// The text
         text: String,
@@ -152,7 +157,7 @@ pub(super) struct FilterArguments {
     #[arg(long)]
     pub(super) failed: bool,
     /// Only runs with this tag
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", add = ArgValueCompleter::new(completion::tags))]
     pub(super) tag: Option<String>,
 }
 

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 use linerate_lab::kernel::SeriesVersion;
 
 use super::ad_hoc::AdHocPath;
-use crate::values;
+use crate::{completion, values};
 
 /// `linerate lab`.
 #[derive(Debug, Args)]
@@ -33,7 +34,7 @@ pub(crate) enum LabCommand {
     /// Draw a path with its delays and queues, and what the formulas expect of it
     Show {
         /// A path of the library, a TOML file, or properties such as rate=10M,rtt=20ms
-        #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
+        #[arg(value_name = "PATH", add = ArgValueCompleter::new(completion::lab_paths))]
         path: String,
         /// Print a JSON document (schema 1) instead of text
         #[arg(long, conflicts_with_all = ["plan", "toml"])]
@@ -75,7 +76,7 @@ pub(crate) enum LabCommand {
 #[derive(Debug, Args)]
 pub(crate) struct LabRunArguments {
     /// A path of the library, or a TOML file; without one, the options describe the path
-    #[arg(value_name = "PATH", value_hint = ValueHint::FilePath, required_unless_present = "ad_hoc", conflicts_with = "ad_hoc")]
+    #[arg(value_name = "PATH", add = ArgValueCompleter::new(completion::lab_paths), required_unless_present = "ad_hoc", conflicts_with = "ad_hoc")]
     pub(crate) path: Option<String>,
     /// Properties of a path without a file.
     #[command(flatten)]

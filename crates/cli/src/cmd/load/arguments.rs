@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueHint};
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use linerate_analysis::latency_under_load::LatencyGrade;
 use linerate_model::load::PhaseKind;
 
 use crate::cmd::measurement::MeasurementArguments;
-use crate::values;
+use crate::progress::LiveArguments;
+use crate::{completion, values};
 
 /// `linerate load`.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
     /// Server: a linerate (`linerate serve`, or `ssh:USER@HOST` for a host over ssh) reports everything, an iperf3 server or
     /// another host less; or an emulated path, as `lab:NAME`
-    #[arg(value_hint = ValueHint::Hostname)]
+    #[arg(add = ArgValueCompleter::new(completion::hosts))]
     pub(crate) host: String,
     /// Congestion control of the load on both hosts; `default` for each host's own
     #[arg(short = 'C', long, default_value = "cubic", value_name = "NAME")]
@@ -46,6 +48,9 @@ pub(crate) struct LoadArguments {
     /// Measure a host on which no server listens: its idle round trip by ICMP, without a load
     #[arg(long)]
     pub(crate) no_server: bool,
+    /// Live picture.
+    #[command(flatten)]
+    pub(crate) live: LiveArguments,
     /// Options common to all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,

@@ -28,9 +28,14 @@ pub(crate) fn run(arguments: &LoadArguments) -> ExitStatus {
         Err(exit) => return exit,
     };
     let surroundings = arguments.common.local_environment(&arguments.host);
-    let mut progress = LoadProgressDisplay::new(arguments.common.quiet);
-    let outcome = load::run(&options(arguments), Some(stop), &mut |event| progress.event(event));
-    progress.finish();
+    let planned: Vec<&str> = phases(arguments).into_iter().map(PhaseKind::name).collect();
+    if let Err(exit) = arguments.common.draw("load", &arguments.host, arguments.live, &planned, stop) {
+        return exit;
+    }
+    let mut display = LoadProgressDisplay::new(arguments.common.quiet);
+    let outcome = load::run(&options(arguments), Some(stop), &mut |event| display.event(event));
+    display.finish();
+    crate::progress::close_picture();
     if let Some(error) = &outcome.error {
         console::error(&error.to_string(), None);
         hint_no_server(error, "measures the idle round trip by ICMP");
@@ -87,16 +92,42 @@ fn exit_of(document: &LoadDocument, missed: &[String]) -> ExitStatus {
 /// Returns a line for each missed threshold; unknown figures miss it.
 fn missed_thresholds(arguments: &LoadArguments, document: &LoadDocument) -> Vec<String> {
     let added = document.grade.as_ref().map(|grade| Duration::from_nanos(grade.added_ns));
-    let most = arguments.max_added.map(|most| (display::duration(most), added.is_none_or(|added| added > most)));
-    let least =
-        arguments.min_grade.map(|least| (least.to_string(), added.is_none_or(|added| LatencyGrade::of(added) > least)));
-    let shown = added.map_or_else(
-        || "the added delay is unknown".to_owned(),
-        |added| format!("the load adds {}, grade {}", display::duration(added), LatencyGrade::of(added)),
-    );
-    let line = |limit: Option<(String, bool)>, option: &str| {
-        let (limit, is_missed) = limit?;
-        is_missed.then(|| format!("{shown} ({option} {limit})"))
-    };
-    [line(most, "--max-added"), line(least, "--min-grade")].into_iter().flatten().collect()
+    let most = arguments.max_added.and_then(|most| excess(added, most));
+    let least = arguments.min_grade.and_then(|least| worse_grade(added, least));
+    [most, least].into_iter().flatten().collect()
+}
+
+const UNKNOWN: &str = "the added delay is unknown";
+
+fn excess(added: Option<Duration>, most: Duration) -> Option<String> {
+    let limit = display::duration(most);
+    let Some(added) = added else { return Some(format!("{UNKNOWN} (--max-added {limit})")) };
+    let more = added.saturating_sub(most);
+    let text = || format!("the load adds {}, {} more than", display::duration(added), display::duration(more));
+    (!more.is_zero()).then(|| format!("{} --max-added {limit}", text()))
+}
+
+fn worse_grade(added: Option<Duration>, least: LatencyGrade) -> Option<String> {
+    let Some(added) = added else { return Some(format!("{UNKNOWN} (--min-grade {least})")) };
+    let grade = LatencyGrade::of(added);
+    let text =
+        || format!("grade {grade} (the load adds {}) is worse than --min-grade {least}", display::duration(added));
+    (grade > least).then(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missed_thresholds_say_by_how_much() {
+        let milliseconds = Duration::from_millis;
+        let missed = excess(Some(milliseconds(130)), milliseconds(30));
+        assert_eq!(missed.as_deref(), Some("the load adds 130 ms, 100 ms more than --max-added 30.0 ms"));
+        assert_eq!(excess(Some(milliseconds(30)), milliseconds(30)), None);
+        assert!(excess(None, milliseconds(30)).is_some_and(|text| text.contains("unknown")));
+        let best = LatencyGrade::of(Duration::ZERO);
+        assert!(worse_grade(Some(milliseconds(1000)), best).is_some_and(|text| text.contains("--min-grade A+")));
+        assert_eq!(worse_grade(Some(Duration::ZERO), best), None);
+    }
 }

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_engine::load::{self, LoadEvent};
 use linerate_model::load::PhaseKind;
 use linerate_report::sentence::load::load_label;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, display};
 
 use crate::cmd::measurement::LiveLine;
 use crate::console;
+use crate::progress;
 
 /// Live line, or plain lines without a terminal.
 pub(crate) struct LoadProgressDisplay {
@@ -23,7 +26,7 @@ pub(crate) struct LoadProgressDisplay {
 impl LoadProgressDisplay {
     pub(crate) fn new(quiet: bool) -> Self {
         Self {
-            quiet,
+            quiet: quiet || progress::has_picture(),
             live: LiveLine::new(quiet),
             phase: "connecting",
             counting: false,
@@ -33,6 +36,9 @@ impl LoadProgressDisplay {
     }
 
     pub(crate) fn event(&mut self, event: &LoadEvent) {
+        if progress::is_followed() {
+            progress::publish(published(event));
+        }
         if self.quiet {
             return;
         }
@@ -43,9 +49,9 @@ impl LoadProgressDisplay {
                 self.counting = true;
                 self.live.refresh_now();
             }
-            LoadEvent::Progress(progress) => {
-                self.latest = *progress;
-                self.round_trips.extend(progress.round_trip.map(|time| time.as_secs_f64()));
+            LoadEvent::Progress(figures) => {
+                self.latest = *figures;
+                self.round_trips.extend(figures.round_trip.map(|time| time.as_secs_f64()));
                 self.show();
             }
             LoadEvent::Note(text) => self.print_line(&format!("note: {text}")),
@@ -91,6 +97,26 @@ impl LoadProgressDisplay {
     }
 }
 
+/// The event for those who follow the measurement.
+fn published(event: &LoadEvent) -> ProgressEvent {
+    match event {
+        LoadEvent::Announcement { usual, most } => {
+            ProgressEvent::with_text(EventKind::Note, announcement(*usual, *most))
+        }
+        LoadEvent::Phase(kind) => ProgressEvent::phase(kind.name(), None),
+        LoadEvent::Counting(kind, time) => ProgressEvent::phase(kind.name(), Some(nanoseconds(*time))),
+        LoadEvent::Progress(figures) => ProgressEvent {
+            up_bits_per_second: figures.up.map(BitRate::bits_per_second),
+            down_bits_per_second: figures.down.map(BitRate::bits_per_second),
+            rtt_ns: figures.round_trip.map(nanoseconds),
+            limits: figures.limits,
+            left_ns: figures.left.map(nanoseconds),
+            ..ProgressEvent::new(EventKind::Sample)
+        },
+        LoadEvent::Note(text) => ProgressEvent::with_text(EventKind::Note, text),
+    }
+}
+
 fn announcement(usual: Duration, most: Duration) -> String {
     format!(
         "this fills the path, for about {} and {} at most; at 100 Mbit/s that transfers about {}",
@@ -100,11 +126,11 @@ fn announcement(usual: Duration, most: Duration) -> String {
     )
 }
 
-fn progress_text(progress: &load::LoadFigures) -> String {
+fn progress_text(figures: &load::LoadFigures) -> String {
     let mut parts = Vec::new();
-    parts.extend(progress.round_trip.map(|time| format!("RTT {}", display::duration(time))));
-    parts.extend(progress.down.map(|rate| format!("{} down", display::rate(rate))));
-    parts.extend(progress.up.map(|rate| format!("{} up", display::rate(rate))));
+    parts.extend(figures.round_trip.map(|time| format!("RTT {}", display::duration(time))));
+    parts.extend(figures.down.map(|rate| format!("{} down", display::rate(rate))));
+    parts.extend(figures.up.map(|rate| format!("{} up", display::rate(rate))));
     parts.join("  ")
 }
 
@@ -114,12 +140,11 @@ mod tests {
 
     #[test]
     fn rates_have_their_direction() {
-        let progress = load::LoadFigures {
+        let figures = load::LoadFigures {
             round_trip: Some(Duration::from_millis(20)),
-            up: None,
             down: Some(BitRate::from_bits_per_second(9e5)),
-            left: None,
+            ..load::LoadFigures::default()
         };
-        assert_eq!(progress_text(&progress), "RTT 20.0 ms  900 kbit/s down");
+        assert_eq!(progress_text(&figures), "RTT 20.0 ms  900 kbit/s down");
     }
 }

@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueHint};
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use linerate_units::{BitRate, ByteCount, Port};
 
 use crate::cmd::measurement::MeasurementArguments;
-use crate::values;
+use crate::progress::LiveArguments;
+use crate::{completion, values};
 
 /// `linerate path`.
 #[derive(Debug, Args)]
 pub(crate) struct PathArguments {
     /// Server: a linerate (`linerate serve`, or `ssh:USER@HOST` for a host over ssh) reports everything; a STAMP reflector,
     /// iperf3 server or other host less; or an emulated path, as `lab:NAME`
-    #[arg(value_hint = ValueHint::Hostname)]
+    #[arg(add = ArgValueCompleter::new(completion::hosts))]
     pub(crate) host: String,
     /// UDP port of a STAMP reflector, used when no linerate answers
     #[arg(long, default_value = "862", value_name = "PORT", value_parser = values::port)]
@@ -39,6 +41,9 @@ pub(crate) struct PathArguments {
     /// Measure a host on which no server listens, by ICMP, or by STAMP where it has a reflector
     #[arg(long)]
     pub(crate) no_server: bool,
+    /// Live picture.
+    #[command(flatten)]
+    pub(crate) live: LiveArguments,
     /// Options common to all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,

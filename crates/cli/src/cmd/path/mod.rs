@@ -5,7 +5,7 @@ mod document;
 mod figures;
 mod progress;
 
-use linerate_engine::path::{self, PathOptions};
+use linerate_engine::path::{self, PathOptions, PathPhase};
 use linerate_engine::probe::ProbeTarget;
 use linerate_model::report::Outcome;
 use linerate_units::{PacketCount, Port};
@@ -24,9 +24,13 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
         Err(exit) => return exit,
     };
     let surroundings = arguments.common.local_environment(&arguments.host);
+    if let Err(exit) = arguments.common.draw("path", &arguments.host, arguments.live, &planned(arguments), stop) {
+        return exit;
+    }
     let mut progress = PathProgressDisplay::new(arguments.common.quiet, " (--max-traffic, --no-capacity)");
     let outcome = path::run(&options(arguments), Some(stop), &mut |event| progress.event(event));
     progress.finish();
+    crate::progress::close_picture();
     let measured = outcome.document.rtt.best.is_some();
     let exit = match (outcome.document.termination.outcome(), measured) {
         (Outcome::Complete, _) => ExitStatus::Success,
@@ -41,6 +45,14 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
         arguments.common.print_and_record(&document::history_record(&outcome, surroundings));
     }
     exit
+}
+
+/// Phases, as far as the command line tells.
+fn planned(arguments: &PathArguments) -> Vec<&'static str> {
+    let capacity = [PathPhase::CapacityUp, PathPhase::CapacityDown, PathPhase::Policer];
+    let always = [PathPhase::PathMtu, PathPhase::Idle, PathPhase::Marks, PathPhase::Hops];
+    let all = always.into_iter().chain(capacity.into_iter().filter(|_| !arguments.no_capacity));
+    all.map(PathPhase::name).collect()
 }
 
 fn options(arguments: &PathArguments) -> PathOptions {

@@ -3,12 +3,15 @@
 use linerate_model::direction::Direction;
 use std::time::Duration;
 
+use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_engine::path::{PathEvent, PathPhase};
 use linerate_sys::clock;
-use linerate_units::{BitRate, MonotonicTime, display};
+use linerate_units::serde::nanoseconds;
+use linerate_units::{BitRate, ByteCount, MonotonicTime, display};
 
 use crate::cmd::measurement::LiveLine;
 use crate::console;
+use crate::progress;
 
 /// Live line, or plain lines without a terminal.
 pub(crate) struct PathProgressDisplay {
@@ -25,21 +28,20 @@ impl PathProgressDisplay {
     /// Creates the display; `ways_out` names the options that reduce the traffic, for its announcement.
     pub(crate) fn new(quiet: bool, ways_out: &'static str) -> Self {
         let live = LiveLine::new(quiet);
+        let quiet = quiet || progress::has_picture();
         Self { quiet, ways_out, live, phase: None, latest: String::new(), readings: Vec::new() }
     }
 
     pub(crate) fn event(&mut self, event: &PathEvent) {
+        if progress::is_followed() {
+            self.publish(event);
+        }
         if self.quiet {
             return;
         }
         match event {
             PathEvent::Phase(phase, expected) => self.begin(*phase, *expected),
-            PathEvent::Announcement(most) => {
-                let (most, ways_out) = (display::size(*most), self.ways_out);
-                self.print_line(&format!(
-                    "the capacity searches send at most {most}, both directions together{ways_out}"
-                ));
-            }
+            PathEvent::Announcement(most) => self.print_line(&self.announcement(*most)),
             PathEvent::RoundTrip(time) => {
                 self.add_sample(time.as_secs_f64(), format!("RTT {}", display::duration(*time)));
             }
@@ -48,7 +50,32 @@ impl PathProgressDisplay {
         }
     }
 
+    fn announcement(&self, most: ByteCount) -> String {
+        let (most, ways_out) = (display::size(most), self.ways_out);
+        format!("the capacity searches send at most {most}, both directions together{ways_out}")
+    }
+
+    /// Passes an event on to those who follow the measurement.
+    fn publish(&self, event: &PathEvent) {
+        let sample = || ProgressEvent::new(EventKind::Sample);
+        progress::publish(match event {
+            // Nothing is measured before the connection.
+            PathEvent::Phase(PathPhase::Connect, _) => return,
+            PathEvent::Phase(phase, expected) => ProgressEvent::phase(phase.name(), Some(nanoseconds(*expected))),
+            PathEvent::Announcement(most) => ProgressEvent::with_text(EventKind::Note, self.announcement(*most)),
+            PathEvent::RoundTrip(time) => ProgressEvent { rtt_ns: Some(nanoseconds(*time)), ..sample() },
+            PathEvent::Rate(Direction::Up, rate) => {
+                ProgressEvent { up_bits_per_second: Some(rate.bits_per_second()), ..sample() }
+            }
+            PathEvent::Rate(Direction::Down, rate) => {
+                ProgressEvent { down_bits_per_second: Some(rate.bits_per_second()), ..sample() }
+            }
+            PathEvent::Note(text) => ProgressEvent::with_text(EventKind::Note, text),
+        });
+    }
+
     fn begin(&mut self, phase: PathPhase, expected: Duration) {
+        self.print_result();
         self.readings.clear();
         self.latest.clear();
         self.phase = Some((phase, expected, clock::monotonic_now()));
@@ -57,6 +84,16 @@ impl PathProgressDisplay {
             console::note(phase.name());
         }
         self.show();
+    }
+
+    /// Prints the latest figure of the ending phase, where there is no live line.
+    fn print_result(&self) {
+        if let Some((phase, ..)) = self.phase
+            && !self.live.is_there()
+            && !self.latest.is_empty()
+        {
+            console::note(&format!("{}: {}", phase.name(), self.latest));
+        }
     }
 
     fn rate(&mut self, direction: Direction, rate: BitRate) {
@@ -87,6 +124,7 @@ impl PathProgressDisplay {
     }
 
     pub(crate) fn finish(&self) {
+        self.print_result();
         self.live.clear();
     }
 }

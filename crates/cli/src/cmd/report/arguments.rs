@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::completion;
 
 /// `linerate report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
     /// The runs: numbers of the history, also as 4..6 or 1,3, last, last-1, …; or files with the output of --json, - for the standard input
-    #[arg(value_name = "RUN", default_value = "last", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "RUN", default_value = "last", add = ArgValueCompleter::new(completion::runs_and_files))]
     pub(super) runs: Vec<String>,
     /// Compare two runs: the first is before, the second after a change
     #[arg(long)]

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueHint};
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 
 use crate::cmd::measurement::MeasurementArguments;
-use crate::values;
+use crate::{completion, values};
 
 /// `linerate rfc6349`.
 #[derive(Debug, Args)]
 pub(crate) struct Rfc6349Arguments {
     /// Server: a linerate (`linerate serve`), a host over ssh (`ssh:USER@HOST`), or an iperf3 server, which reports less;
     /// or an emulated path, as `lab:NAME`
-    #[arg(value_hint = ValueHint::Hostname)]
+    #[arg(add = ArgValueCompleter::new(completion::hosts))]
     pub(crate) host: String,
     /// Time of each TCP transfer, excluding slow start
     #[arg(short, long, default_value = "10s", value_parser = values::duration, value_name = "TIME")]

@@ -4,14 +4,17 @@ use linerate_model::direction::Direction;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_documents::rfc6349::LoadedDirections;
 use linerate_engine::rfc6349::Rfc6349Event;
 use linerate_sys::clock;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, MonotonicTime, display};
 
 use crate::cmd::measurement::LiveLine;
 use crate::cmd::path::PathProgressDisplay as PathProgress;
 use crate::console;
+use crate::progress;
 
 /// Live line, or plain lines without a terminal.
 pub(super) struct Rfc6349ProgressDisplay {
@@ -32,17 +35,29 @@ struct TransferProgress {
     readings: Vec<f64>,
 }
 
+fn publish_rate(direction: Direction, rate: BitRate) {
+    let rate = Some(rate.bits_per_second());
+    let sample = ProgressEvent::new(EventKind::Sample);
+    progress::publish(match direction {
+        Direction::Up => ProgressEvent { up_bits_per_second: rate, ..sample },
+        Direction::Down => ProgressEvent { down_bits_per_second: rate, ..sample },
+    });
+}
+
 impl Rfc6349ProgressDisplay {
     pub(super) fn new(quiet: bool) -> Self {
         Self { quiet, live: LiveLine::new(quiet), path: PathProgress::new(quiet, ""), transfer: None }
     }
 
     pub(super) fn event(&mut self, event: &Rfc6349Event) {
-        if self.quiet {
-            return;
+        match event {
+            Rfc6349Event::Path(event) => return self.path.event(event),
+            Rfc6349Event::Transfer { .. } => {}
+            Rfc6349Event::Rate(direction, rate) => publish_rate(*direction, *rate),
+            Rfc6349Event::Note(text) => drop(progress::publish(ProgressEvent::with_text(EventKind::Note, text))),
         }
         match event {
-            Rfc6349Event::Path(event) => self.path.event(event),
+            Rfc6349Event::Path(_) => {}
             Rfc6349Event::Transfer { flows, connections, window, time, left } => {
                 let flows = match flows {
                     LoadedDirections::Up => "up",
@@ -54,8 +69,13 @@ impl Rfc6349ProgressDisplay {
                     None if connections.get() == 1 => "1 connection".to_owned(),
                     None => format!("{connections} connections"),
                 };
-                self.begin(format!("TCP {flows}, {how}"), *time, *left);
+                let title = format!("TCP {flows}, {how}");
+                progress::publish(ProgressEvent::phase(&title, Some(nanoseconds(*time))));
+                if !self.quiet {
+                    self.begin(title, *time, *left);
+                }
             }
+            Rfc6349Event::Rate(..) | Rfc6349Event::Note(_) if self.quiet => {}
             Rfc6349Event::Rate(direction, rate) => self.rate(*direction, *rate),
             Rfc6349Event::Note(text) => self.live.note(&format!("note: {text}")),
         }

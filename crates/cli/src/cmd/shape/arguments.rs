@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use linerate_documents::shaper_persistence::ShaperManager;
 use linerate_operate::shaping::persist;
 
 use super::autorate::AutorateArguments;
 use super::link_arguments::LinkArguments;
 use super::verify::VerifyArguments;
-use crate::values;
+use crate::{completion, values};
 
 const ABOUT: &str = "Shapes an access link to slightly less than its rate, so that the queue forms here, where it can \
                      be kept short, and not in the modem. Interactive traffic goes first; flows and hosts share the \
@@ -42,10 +43,10 @@ const AFTER_HELP: &str = "Actions:\n  \
 #[command(long_about = ABOUT, after_help = AFTER_HELP)]
 pub(crate) struct ShapeArguments {
     /// Interface of the access link; `status` shows all
-    #[arg(value_name = "DEV")]
+    #[arg(value_name = "DEV", add = ArgValueCompleter::new(completion::interfaces))]
     pub(crate) device: String,
     /// off, status, confirm, persist or unpersist; without it, set the shaper up
-    #[arg(value_name = "ACTION")]
+    #[arg(value_name = "ACTION", add = ArgValueCompleter::new(completion::shaper_actions))]
     pub(crate) action: Option<String>,
     /// Access link.
     #[command(flatten)]
@@ -81,7 +82,7 @@ pub(crate) struct ShapeOptions {
     #[arg(long, conflicts_with = "autorate")]
     pub(crate) follow: bool,
     /// For persist: use this manager instead of the one that owns the interface
-    #[arg(long, value_name = "NAME", value_parser = manager)]
+    #[arg(long, value_name = "NAME", value_parser = manager, add = ArgValueCompleter::new(completion::managers))]
     pub(crate) manager: Option<ShaperManager>,
     /// Show the status once, also on a terminal
     #[arg(long)]
@@ -89,10 +90,13 @@ pub(crate) struct ShapeOptions {
     /// Print one JSON document (schema 1) instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print JSON events while it verifies, one per line; the last one has the document
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) json_stream: bool,
     /// No progress on standard error
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Print a line per second of --autorate when standard error is no terminal
+    /// Print the whole plan with its commands; with --autorate, a line per second when standard error is no terminal
     #[arg(short, long, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
     /// Output file of `linerate shape plot LOG` [default: next to the log]

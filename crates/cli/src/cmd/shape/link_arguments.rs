@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use linerate_operate::shaping::line::{LineRequest, back_end, framing, layer_name, overhead, positive_rate, route_mtu};
 use linerate_operate::shaping::selection::TrafficSelection;
 use linerate_shape::back_ends::BackEndId;
 use linerate_shape::link::Framing;
 use linerate_units::{BitRate, ByteCount, Mtu};
 
-use crate::values;
+use crate::{completion, values};
 
 /// Access link and policy.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -21,7 +22,7 @@ pub(crate) struct LinkArguments {
     #[arg(short, long, value_name = "RATE", value_parser = positive_rate)]
     pub(crate) down: Option<BitRate>,
     /// Back end instead of the best one that this kernel supports
-    #[arg(long, value_name = "BACK_END", value_parser = back_end)]
+    #[arg(long, value_name = "BACK_END", value_parser = back_end, add = ArgValueCompleter::new(completion::back_ends))]
     pub(crate) back_end: Option<BackEndId>,
     /// Link-layer overhead preset (CAKE keywords: pppoe-ptm, pppoe-llcsnap, bridged-ptm, docsis, ethernet, …); append
     /// `,ether-vlan` for packets with a VLAN tag
@@ -37,7 +38,7 @@ pub(crate) struct LinkArguments {
     #[arg(long, value_name = "BYTES", value_parser = overhead)]
     pub(crate) minimum: Option<ByteCount>,
     /// Round trip for which queues are tuned [default: 100ms, typical of the Internet]
-    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    #[arg(long, value_name = "TIME", value_parser = values::delay)]
     pub(crate) rtt: Option<Duration>,
     /// Prioritise this traffic, in addition to key strokes, acknowledgements, new connections, pings and DNS: tcp/22,
     /// udp/5060, dscp/34, host/192.0.2.0/24, protocol/47

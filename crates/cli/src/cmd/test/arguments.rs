@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueHint};
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use linerate_units::{BitRate, ByteCount};
 
 use crate::cmd::measurement::MeasurementArguments;
 use crate::command_line::host_and_port;
-use crate::values;
+use crate::progress::LiveArguments;
+use crate::{completion, values};
 
 /// `linerate test`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TestArguments {
     /// The server: a linerate (`linerate serve`) or any iperf3, a host over ssh (`ssh:USER@HOST`), or an emulated path
     /// (`lab:NAME`); several are measured one after the other, in one table
-    #[arg(value_name = "HOST", required = true, value_hint = ValueHint::Hostname)]
+    #[arg(value_name = "HOST", required = true, add = ArgValueCompleter::new(completion::hosts))]
     pub(crate) hosts: Vec<String>,
     /// Time of each run
     #[arg(short, long, default_value = "5s", value_parser = values::duration, value_name = "TIME")]
@@ -47,6 +49,9 @@ pub(crate) struct TestArguments {
     /// Exit with 1 when the best run down is slower than this
     #[arg(long, value_parser = values::rate, value_name = "RATE")]
     pub(crate) min_down: Option<BitRate>,
+    /// Live picture.
+    #[command(flatten)]
+    pub(crate) live: LiveArguments,
     /// Options of all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,

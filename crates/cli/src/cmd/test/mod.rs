@@ -7,6 +7,7 @@ mod hosts;
 use linerate_model::direction::Direction;
 use std::time::Duration;
 
+use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_documents::run::{RunDocument, RunEnvironment, RunFacts};
 use linerate_engine::client::{self, ClientOptions, PriorContact};
 use linerate_engine::surroundings::{LocalEnvironment, OwnTraffic};
@@ -22,6 +23,7 @@ use linerate_report::text::MAX_SUMMARY_LINES;
 use linerate_report::throughput_text::{self, TestProgress, TextStyle};
 use linerate_sys::clock;
 use linerate_sys::signals::InterruptSignals;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, SegmentCount, StreamCount, WallTime, display};
 
 pub(crate) use arguments::TestArguments;
@@ -29,7 +31,7 @@ pub(crate) use arguments::TestArguments;
 use crate::cmd::measurement::{interrupts, own_arguments, report_missed};
 use crate::console;
 use crate::exit::ExitStatus;
-use crate::far_session;
+use crate::{far_session, progress};
 use crate::recorder;
 
 /// Interval of the live line, and default sample interval; it does not depend on a terminal, so that the document is
@@ -65,10 +67,22 @@ fn run_alone(arguments: &mut TestArguments, stop: InterruptSignals) -> ExitStatu
         Ok(server) => server,
         Err(exit) => return exit,
     };
+    if let Err(exit) = draw(arguments, &host, stop) {
+        far_session::close(server);
+        return exit;
+    }
     let done = measure(arguments, stop, RunDisplay::AsTheyEnd);
+    progress::close_picture();
     let exit = conclude_alone(arguments, &done, stop);
     far_session::close(server);
     exit
+}
+
+/// Begins the picture of the planned runs, if one is to be drawn.
+fn draw(arguments: &TestArguments, host: &str, stop: InterruptSignals) -> Result<(), ExitStatus> {
+    let names: Vec<String> = plan(arguments).into_iter().map(|(flow, streams)| run_name(flow, streams)).collect();
+    let planned: Vec<&str> = names.iter().map(String::as_str).collect();
+    arguments.common.draw("test", host, arguments.live, &planned, stop)
 }
 
 fn conclude_alone(arguments: &TestArguments, done: &FinishedSeries, stop: InterruptSignals) -> ExitStatus {
@@ -119,7 +133,8 @@ impl FinishedSeries {
 
 /// Measures one host.
 fn measure(arguments: &TestArguments, stop: InterruptSignals, display: RunDisplay) -> FinishedSeries {
-    let style = if arguments.common.quiet { None } else { console::progress_style() };
+    let is_line_shown = !arguments.common.quiet && !progress::has_picture();
+    let style = if is_line_shown { console::progress_style() } else { None };
     let begun = SeriesStart::now(arguments);
     let (handshakes, runs) = (Vec::new(), Vec::new());
     let mut series = TestSeries { arguments, style, display, handshakes, runs, linerate: false, lines: 0 };
@@ -146,6 +161,16 @@ fn plan(arguments: &TestArguments) -> Vec<(Direction, StreamCount)> {
     counts.into_iter().flat_map(|count| flows.iter().map(move |flow| (*flow, StreamCount::new(count)))).collect()
 }
 
+/// Name of a run in events and in the picture.
+fn run_name(flow: Direction, streams: StreamCount) -> String {
+    let direction = match flow {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    };
+    let noun = if streams == StreamCount::new(1) { "stream" } else { "streams" };
+    format!("{direction}, {streams} {noun}")
+}
+
 /// Prints what follows from all runs, which have been printed one by one, in `lines` lines.
 fn conclude(arguments: &TestArguments, result: &ThroughputResult, run: &RunDocument, lines: usize) {
     let (common, style) = (&arguments.common, console::data_style());
@@ -169,8 +194,9 @@ fn missed_thresholds(arguments: &TestArguments, result: &ThroughputResult) -> Ve
         .into_iter()
         .filter_map(|(flow, name, least)| {
             let (least, rate) = (least?, best(flow));
-            let rates = (display::rate(rate), display::rate(least));
-            (rate < least).then(|| format!("{name} {} is less than {} (--min-{name})", rates.0, rates.1))
+            let missing = BitRate::from_bits_per_second(least.bits_per_second() - rate.bits_per_second());
+            let [rate_text, least_text, missing] = [rate, least, missing].map(display::rate);
+            (rate < least).then(|| format!("{name} {rate_text} is {missing} less than --min-{name} {least_text}"))
         })
         .collect()
 }
@@ -207,7 +233,9 @@ impl TestSeries<'_> {
         self.linerate |= start.as_ref().is_some_and(|start: &TestStart| start.peer_is_linerate);
         if let Some(report) = report {
             let diagnosis = diagnosis::diagnose_run(&options.parameters, &intervals, &report);
-            self.runs.push(ThroughputRun { direction: flow, streams, start, intervals, report, diagnosis });
+            let run = ThroughputRun { direction: flow, streams, start, intervals, report, diagnosis };
+            progress::publish(run_event(&run));
+            self.runs.push(run);
             self.show_last_run();
         }
         error
@@ -281,6 +309,23 @@ impl TestSeries<'_> {
             idle_rtt: DurationDistribution::of(&mut self.handshakes),
             runs: self.runs,
         }
+    }
+}
+
+/// Event at the end of a run.
+fn run_event(run: &ThroughputRun) -> ProgressEvent {
+    let rate = run.rate().map(|measured| measured.rate.bits_per_second());
+    let (up, down) = match run.direction {
+        Direction::Up => (rate, None),
+        Direction::Down => (None, rate),
+    };
+    ProgressEvent {
+        phase: Some(run_name(run.direction, run.streams)),
+        up_bits_per_second: up,
+        down_bits_per_second: down,
+        retransmitted_segments: run.retransmits().map(SegmentCount::get),
+        limits: run.limits(),
+        ..ProgressEvent::with_text(EventKind::Run, throughput_text::run_result(run))
     }
 }
 
@@ -361,6 +406,8 @@ struct RunObserver {
     /// Bytes moved since the last of these rates, and their time.
     since_rate: (ByteCount, Duration),
     retransmits: SegmentCount,
+    /// Latest figures of a sender at the far end.
+    far: Option<ProgressEvent>,
     start: Option<TestStart>,
     intervals: Vec<IntervalReport>,
     report: Option<TestReport>,
@@ -376,6 +423,7 @@ impl RunObserver {
             rates: Vec::new(),
             since_rate: (ByteCount::ZERO, Duration::ZERO),
             retransmits: SegmentCount::ZERO,
+            far: None,
             start: None,
             intervals: Vec::new(),
             report: None,
@@ -384,10 +432,20 @@ impl RunObserver {
 
     fn event(&mut self, event: &TestEvent) {
         match event {
-            TestEvent::Connected(_) | TestEvent::FarInterval(_) | TestEvent::Debug(_) => {}
-            TestEvent::Started(start) => self.start = Some((**start).clone()),
+            TestEvent::Connected(_) | TestEvent::Debug(_) => {}
+            TestEvent::FarInterval(interval) => {
+                self.far = Some(progress::sender_sample(interval)).filter(|_| self.flow == Direction::Down);
+            }
+            TestEvent::Started(start) => {
+                self.start = Some((**start).clone());
+                let time = self.total.map(|total| nanoseconds(total + start.parameters.omit));
+                progress::publish(ProgressEvent::phase(run_name(self.flow, self.streams), time));
+            }
             TestEvent::Interval(interval) => self.interval(interval),
-            TestEvent::Warning(text) => console::note(&format!("warning: {text}")),
+            TestEvent::Warning(text) => {
+                console::note(&format!("warning: {text}"));
+                progress::publish(ProgressEvent::with_text(EventKind::Note, text));
+            }
             TestEvent::Finished(report) => {
                 let report = (**report).clone();
                 if self.start.is_some() || report.termination == TestTermination::Complete {
@@ -397,7 +455,19 @@ impl RunObserver {
         }
     }
 
+    /// Passes the figures on; those of a sender at the far end come with its latest report.
+    fn publish(&mut self, interval: &IntervalReport) {
+        let own = progress::interval_sample(interval);
+        progress::publish(match self.far.take() {
+            Some(far) => ProgressEvent { down_bits_per_second: own.down_bits_per_second, ..far },
+            None => own,
+        });
+    }
+
     fn interval(&mut self, interval: &IntervalReport) {
+        if progress::is_followed() {
+            self.publish(interval);
+        }
         self.intervals.push(interval.clone());
         let moved: ByteCount = interval.streams.iter().map(|stream| stream.bytes).sum();
         self.since_rate = (self.since_rate.0 + moved, self.since_rate.1 + interval.length());

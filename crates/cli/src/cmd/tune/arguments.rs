@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 use linerate_change::ChangeId;
 use linerate_operate::far::FarAddress;
 use linerate_operate::tuning::HostOptions;
@@ -13,7 +14,7 @@ use linerate_rules::tuning::TuningGoal;
 use linerate_units::{BitRate, StreamCount};
 
 use crate::cmd::measurement::MeasurementArguments;
-use crate::values;
+use crate::{completion, values};
 
 const ABOUT: &str = "Finds what limits a transfer, changes that one thing on trial, measures without and with it in \
                      turn, and keeps the change only if the measurements confirm it. Unclear results are rolled \
@@ -44,7 +45,7 @@ pub(crate) struct TuneArguments {
     pub(crate) action: Option<TuneAction>,
     /// Far end: a linerate server (`linerate serve`), a host over ssh that is changed, too (`ssh:USER@HOST`), any iperf3
     /// server (fewer figures), or an emulated path (`lab:NAME`)
-    #[arg(value_hint = ValueHint::Hostname)]
+    #[arg(add = ArgValueCompleter::new(completion::hosts))]
     pub(crate) host: Option<String>,
     /// Rate of a known path, in bit/s (10G)
     #[arg(long, value_name = "RATE", value_parser = values::rate, requires = "rtt", conflicts_with = "host")]
@@ -76,7 +77,7 @@ pub(crate) struct TuneArguments {
 #[derive(Debug, Args)]
 pub(crate) struct TuneOptions {
     /// Role of the hosts: what to improve, and what must not get worse
-    #[arg(long, default_value = "wan-bulk", value_parser = role)]
+    #[arg(long, default_value = "wan-bulk", value_parser = roles())]
     pub(crate) role: TuningGoal,
     /// Expected number of concurrent bulk connections [default: that of the transfer]
     #[arg(long, value_name = "COUNT", value_parser = streams)]
@@ -143,11 +144,9 @@ pub(crate) enum TuneAction {
     },
 }
 
-fn role(text: &str) -> Result<TuningGoal, String> {
-    TuningGoal::from_name(text).ok_or_else(|| {
-        let names: Vec<&str> = TuningGoal::ALL.iter().map(|goal| goal.name()).collect();
-        format!("unknown role (expected one of: {})", names.join(", "))
-    })
+fn roles() -> impl TypedValueParser<Value = TuningGoal> {
+    let values = TuningGoal::ALL.iter().map(|goal| PossibleValue::new(goal.name()));
+    PossibleValuesParser::new(values).map(|name| TuningGoal::from_name(&name).expect("one of the possible values"))
 }
 
 fn streams(text: &str) -> Result<StreamCount, String> {

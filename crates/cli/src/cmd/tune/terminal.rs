@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_engine::diagnose::DiagnoseEvent;
 use linerate_model::event::TestEvent;
 use linerate_operate::tuning::course::{
@@ -13,11 +14,13 @@ use linerate_rules::tuning::{ProposedHostChange, TuningProposal};
 use linerate_sys::poll::{self, PollItem};
 use linerate_sys::signals::InterruptSignals;
 use linerate_sys::{clock, terminal};
+use linerate_units::serde::nanoseconds;
 use linerate_units::{ByteCount, display};
 
 use crate::cmd::diagnose::DiagnoseProgressDisplay;
 use crate::cmd::measurement::LiveLine;
 use crate::console;
+use crate::progress;
 
 /// Maximum line width; less on a narrower terminal.
 const WIDEST: usize = 100;
@@ -62,6 +65,7 @@ impl TerminalInterface {
 
     /// Prints text unless quiet.
     fn say(&self, text: &str) {
+        progress::publish(ProgressEvent::with_text(EventKind::Note, text));
         if !self.quiet {
             self.live.clear();
             say(text, 0);
@@ -69,6 +73,7 @@ impl TerminalInterface {
     }
 
     fn say_below(&self, text: &str) {
+        progress::publish(ProgressEvent::with_text(EventKind::Note, text));
         if !self.quiet {
             self.live.clear();
             say(text, 4);
@@ -77,6 +82,7 @@ impl TerminalInterface {
 
     fn transfer(&mut self, event: &DiagnoseEvent<'_>) {
         let DiagnoseEvent::Transfer(TestEvent::Interval(interval)) = event else { return };
+        progress::publish(progress::interval_sample(interval));
         let moved: ByteCount = interval.streams.iter().map(|stream| stream.bytes).sum();
         let rate = moved.rate_over(interval.length());
         self.rates.push(rate.bits_per_second());
@@ -161,6 +167,8 @@ impl TuningInterface for TerminalInterface {
             TuningEvent::Measuring { pair, with } => {
                 self.rates.clear();
                 self.pair = (pair, with);
+                let name = format!("pair {pair}, {}", if with { "with" } else { "without" });
+                progress::publish(ProgressEvent::phase(name, self.total.map(nanoseconds)));
             }
             TuningEvent::Pairs { pairs, .. } => self.pairs(pairs),
             TuningEvent::Judged(tried) => self.say(&tried.judgement.sentence),

@@ -34,6 +34,9 @@ pub(crate) struct WatchArguments {
     /// Print one JSON document (schema 1) per interval, each on a line
     #[arg(long, conflicts_with = "prometheus")]
     pub(crate) json: bool,
+    /// Print one JSON event per interval, each on a line, as other commands do; it has the document
+    #[arg(long, conflicts_with_all = ["json", "prometheus"])]
+    pub(crate) json_stream: bool,
     /// Serve metrics for Prometheus at this address; with --once, print them
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = DEFAULT_METRICS_ADDRESS)]
     pub(crate) prometheus: Option<SocketAddr>,

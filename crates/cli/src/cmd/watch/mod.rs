@@ -8,7 +8,6 @@ mod figures;
 mod flows;
 mod history;
 mod http;
-mod keys;
 mod limit;
 mod prometheus;
 mod screen;
@@ -18,10 +17,11 @@ mod table;
 mod tests;
 
 use std::io;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_model::socket::TcpState;
-use linerate_sys::full_screen::FullScreen;
+use linerate_sys::full_screen::{ControlKeys, FullScreen};
 use linerate_sys::poll::{self, PollInterest};
 use linerate_sys::signals::InterruptSignals;
 use linerate_sys::sock_diag::{SocketFilter, SocketStates};
@@ -31,10 +31,13 @@ use linerate_units::MonotonicTime;
 pub(crate) use arguments::{WatchArguments, address_prefix};
 
 use linerate_documents::label::{DocumentKind, LabelledDocument};
+use linerate_documents::progress::EventKind;
 
 use crate::cmd::measurement;
 use crate::console;
 use crate::exit::ExitStatus;
+use crate::keys::parse_keys;
+use crate::progress;
 use flows::{FlowRow, FlowTable};
 use http::MetricsServer;
 use prometheus::PrometheusMetrics;
@@ -117,6 +120,11 @@ impl WatchOutput {
     /// Outputs one interval; returns false when its reader is gone.
     fn show(&mut self, arguments: &WatchArguments, flows: &FlowTable, rows: &[FlowRow<'_>]) -> bool {
         let text = match self {
+            Self::Json if progress::is_streamed() => {
+                let document = document::document(flows, rows);
+                let document = LabelledDocument::new(DocumentKind::Watch, &document);
+                return measurement::publish_document(EventKind::Interval, &document);
+            }
             Self::Json => match serde_json::to_string(&LabelledDocument::new(
                 DocumentKind::Watch,
                 &document::document(flows, rows),
@@ -195,12 +203,12 @@ fn full_screen(
     interrupts: InterruptSignals,
 ) -> Result<(), WatchFailure> {
     flows.update()?;
-    let mut view = FullScreen::enter()?;
+    let mut view = FullScreen::enter(ControlKeys::Keys)?;
     let mut screen = WatchScreen::new(choice, arguments.listen, arguments.interval);
     let mut next = clock::monotonic_now() + arguments.interval;
     loop {
         draw(&mut view, &mut screen, flows)?;
-        let woken = view.wait(&interrupts, next.since(clock::monotonic_now()))?;
+        let woken = view.wait(&[interrupts.as_fd()], next.since(clock::monotonic_now()))?;
         if woken.ending {
             return Ok(());
         }
@@ -211,11 +219,11 @@ fn full_screen(
                 return Ok(());
             }
             let height = view.size().1;
-            for key in keys::parse_keys(&keys) {
+            for key in parse_keys(&keys) {
                 match screen.handle_key(key, flows, height) {
                     KeyAction::Nothing => {}
                     KeyAction::Quit => return Ok(()),
-                    KeyAction::Suspend => view.suspend()?,
+                    KeyAction::Suspend => view.suspend(),
                 }
             }
         }

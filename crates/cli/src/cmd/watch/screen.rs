@@ -8,8 +8,8 @@ use linerate_units::{BitRate, display};
 use super::columns::{self, TableColumn};
 use super::detail;
 use super::flows::{FlowRow, FlowTable};
-use super::keys::KeyPress;
 use super::table::{self, RowSelection, ViewStyle};
+use crate::keys::KeyPress;
 
 /// Page of the view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,6 +105,8 @@ impl WatchScreen {
             KeyPress::Character('0') => (self.choice.sort, self.choice.reverse) = (None, false),
             KeyPress::Left | KeyPress::Character('<') => self.sort_by(-1),
             KeyPress::Right | KeyPress::Character('>') => self.sort_by(1),
+            // Without a marked row, the first key press marks one.
+            KeyPress::Enter if self.chosen.is_none() => self.step(0, flows),
             KeyPress::Enter => {
                 if let Some(key) = self.chosen.filter(|_| self.page == ScreenPage::Table) {
                     self.page = ScreenPage::Flow(key);
@@ -206,7 +208,11 @@ impl WatchScreen {
     }
 
     fn keys(&self, look: &ViewStyle) -> &'static str {
+        /// Width of the longer line of keys.
+        const LONG: usize = 76;
         match (&self.page, look.style.unicode) {
+            (ScreenPage::Table, true) if look.width < LONG => "↑↓ Enter: flow  ←→: sort  /: filter  ?: help  q: quit",
+            (ScreenPage::Table, false) if look.width < LONG => "Enter: flow  < >: sort  /: filter  ?: help  q: quit",
             (ScreenPage::Table, true) => "↑↓ Enter: flow  ←→ r: sort  /: filter  space: freeze  ?: help  q: quit",
             (ScreenPage::Table, false) => {
                 "arrows, Enter: flow  < > r: sort  /: filter  space: freeze  ?: help  q: quit"

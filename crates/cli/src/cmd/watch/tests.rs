@@ -16,10 +16,10 @@ use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, SegmentCount};
 use super::columns::TableColumn;
 use super::document::document;
 use super::flows::{FlowEntry, FlowRow, FlowTable};
-use super::keys::KeyPress;
 use super::prometheus::PrometheusMetrics;
 use super::screen::{KeyAction, ScreenPage, WatchScreen};
 use super::table::{self, RowSelection, ViewStyle};
+use crate::keys::KeyPress;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -133,6 +133,20 @@ fn the_table_fits_into_80_and_120_columns() {
             assert!(lines[2].contains(":443") && !lines[2].contains("[2001:db8:1234:5678:9abc"), "{}", lines[2]);
             assert!(lines[3].contains("idle") && lines[3].starts_with("- "), "{}", lines[3]);
         }
+    }
+}
+
+#[test]
+fn the_limit_is_never_cut() {
+    let flows = flows();
+    for width in [20, 30, 40, 60, 70, 75] {
+        let look = ViewStyle { marks: true, ..look(width, true) };
+        let lines = table::lines(&rows(&flows), &RowSelection::default(), &look, None);
+        assert!(lines[0].ends_with("LIMITED BY") || width < 21, "{width}: {lines:#?}");
+        assert!(lines[1].contains("receive window 76%") || width < 21, "{width}: {lines:#?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= usize::from(width).max(21)), "{width}: {lines:#?}");
+        assert_eq!(lines[1].contains(":5201"), width >= 40, "{width}: {lines:#?}");
+        assert_eq!(lines[1].contains("rsync"), width >= 60, "{width}: {lines:#?}");
     }
 }
 

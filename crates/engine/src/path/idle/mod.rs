@@ -165,12 +165,17 @@ fn streams(
     let (round_trips, tcp) = measure_round_trips(record, way, plan, begun)?;
     done.store(true, Ordering::Release);
     let paced = StreamPair::start(way, plan.interval, plan.count, record.options.poisson)?;
-    record.wait(plan.duration() + way.patience())?;
-    let (paced, dropped) = paced.finish(way)?;
+    let is_early = record.wait_phase(plan.duration() + way.patience())?;
+    let sent = paced.stop(way)?;
+    if is_early {
+        // The last packets arrive before the counting.
+        record.wait(way.patience())?;
+    }
+    let (paced, dropped) = sent.collect(way)?;
     let close = StreamPair::start(way, plan.close_gap, plan.close_count, false)?;
     let time = Duration::from_secs_f64(plan.close_gap.as_secs_f64() * plan.close_count.as_f64());
     record.wait(time + way.patience())?;
-    let ([up, down], _) = close.finish(way)?;
+    let ([up, down], _) = close.stop(way)?.collect(way)?;
     let packets = round_trips.len() as u64 + plan.count.get() + plan.close_count.get();
     for direction in BOTH_DIRECTIONS {
         record.count_traffic(direction, ByteCount::new((SIZE + way.headers).get() * packets));
@@ -209,7 +214,9 @@ fn measure_round_trips(
     let until = clock::monotonic_now() + ROUND_TRIP_TIME.max(plan.round_trip_interval * MIN_ROUND_TRIPS);
     let mut shown = 0;
     while clock::monotonic_now() < until {
-        record.wait(LOOK.min(until.since(clock::monotonic_now())))?;
+        if record.wait_phase(LOOK.min(until.since(clock::monotonic_now())))? {
+            break;
+        }
         let new = prober.since(shown);
         let latest = new.iter().filter_map(|probe| Some(probe.answer.as_ref()?.round_trip)).next_back();
         shown += new.len().saturating_sub(64);
@@ -264,14 +271,28 @@ impl StreamPair {
         Ok(Self { up, down, sending, reception })
     }
 
+    /// Ends the sending in both directions.
+    fn stop(self, way: &PathKnowledge<'_>) -> Result<SentPair, ProbeError> {
+        let sent = [self.sending.stop().packets, way.session.far_stop_sending(self.down)?.packets];
+        Ok(SentPair { up: self.up, sent, reception: self.reception })
+    }
+}
+
+/// Streams of both directions that are no longer sent: the packets of each.
+struct SentPair {
+    up: crate::probe::messages::StreamNumber,
+    sent: [PacketCount; 2],
+    reception: crate::probe::StreamReception,
+}
+
+impl SentPair {
     /// Arrivals of both streams, and the drops of the receiving hosts.
-    fn finish(self, way: &PathKnowledge<'_>) -> Result<([PacketStream; 2], [Option<PacketCount>; 2]), ProbeError> {
-        let sent_up = self.sending.stop();
+    fn collect(self, way: &PathKnowledge<'_>) -> Result<([PacketStream; 2], [Option<PacketCount>; 2]), ProbeError> {
         let far = way.session.far_collect(self.up)?;
-        let sent_down = way.session.far_stop_sending(self.down)?;
         let (_, near) = self.reception.finish();
-        let up = convert::stream(sent_up.packets, &far.packets);
-        let down = convert::stream(sent_down.packets, &near.packets);
+        let [sent_up, sent_down] = self.sent;
+        let up = convert::stream(sent_up, &far.packets);
+        let down = convert::stream(sent_down, &near.packets);
         Ok(([up, down], [far.dropped_in_host, near.dropped_in_host]))
     }
 }

@@ -247,7 +247,9 @@ impl<'a> TuningSession<'a> {
         let Some(observation) = &outcome.observation else {
             let reason = |error: &linerate_engine::Error| {
                 let text = error.advice().map_or_else(|| error.to_string(), str::to_owned);
-                format!("{text}\nRun `linerate serve` on the far end, or an iperf3 server (fewer figures).")
+                let has_advice = text.contains("`linerate serve`");
+                let advice = "\nRun `linerate serve` on the far end, or an iperf3 server (fewer figures).";
+                if has_advice { text } else { text + advice }
             };
             return Err(TuningFailure::of(
                 outcome.error.as_ref().map_or_else(|| "no transfer took place".to_owned(), reason),

@@ -3,12 +3,13 @@
 mod text;
 
 use std::io;
+use std::os::fd::AsFd;
 
 use linerate_change::ChangeStore;
 use linerate_documents::shaper_status::{SCHEMA, ShaperStatusDocument};
 use linerate_operate::shaping::error::ShapeError;
 use linerate_operate::shaping::status::{self, ObservedShaper, SAMPLE_INTERVAL, document};
-use linerate_sys::full_screen::FullScreen;
+use linerate_sys::full_screen::{ControlKeys, FullScreen};
 use linerate_sys::host_access::RealHost;
 use linerate_sys::poll::{self, PollInterest};
 use linerate_sys::signals::InterruptSignals;
@@ -68,7 +69,7 @@ fn report_no_shaper(device: Option<&str>, how: &ShapeOptions) -> ExitStatus {
 }
 
 fn show_live(looked: &mut [ObservedShaper<'_>], stop: InterruptSignals) -> Result<ExitStatus, ShapeError> {
-    let mut view = FullScreen::enter()?;
+    let mut view = FullScreen::enter(ControlKeys::Keys)?;
     let mut next = clock::monotonic_now() + SAMPLE_INTERVAL;
     let mut round = 0_u32;
     let mut lines = vec!["one second …".to_owned()];
@@ -77,7 +78,7 @@ fn show_live(looked: &mut [ObservedShaper<'_>], stop: InterruptSignals) -> Resul
         let shown: Vec<String> =
             lines.iter().take(height).map(|line| format!("{}\x1b[K", cut_to_width(line, width))).collect();
         view.write(&format!("\x1b[H{}\x1b[J", shown.join("\r\n")))?;
-        let woken = view.wait(&stop, next.since(clock::monotonic_now()))?;
+        let woken = view.wait(&[stop.as_fd()], next.since(clock::monotonic_now()))?;
         if woken.ending {
             return Ok(ExitStatus::Success);
         }

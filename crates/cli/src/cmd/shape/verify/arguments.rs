@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueHint};
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use linerate_operate::shaping::verify::VerifySettings;
 use linerate_shape::verify::ShaperRequirements;
 use linerate_units::{Port, Ratio};
 
 use crate::cmd::measurement::FarArguments;
-use crate::values;
+use crate::{completion, values};
 
 /// Options of the verification.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VerifyArguments {
     /// Verify the shaper: measure latency under load without it, with it, and without it again, against a linerate
     /// server beyond the link (`linerate serve`, or `ssh:USER@HOST`). A shaper that does not pass is rolled back
-    #[arg(long, value_name = "HOST", value_hint = ValueHint::Hostname)]
+    #[arg(long, value_name = "HOST", add = ArgValueCompleter::new(completion::hosts))]
     pub(crate) verify: Option<String>,
     /// Search for the highest rates that keep the delay low, by measurement, up to the given rates or else the measured
     /// capacity
@@ -72,7 +73,13 @@ fn phase_time(text: &str) -> Result<Duration, String> {
 }
 
 fn added_delay(text: &str) -> Result<Duration, String> {
-    within(text, Duration::from_millis(1), Duration::from_secs(10), "the delay must be 1ms to 10s")
+    // A bare number could be meant as milliseconds.
+    let delay = values::delay(text)?;
+    if (Duration::from_millis(1)..=Duration::from_secs(10)).contains(&delay) {
+        Ok(delay)
+    } else {
+        Err("the delay must be 1ms to 10s".to_owned())
+    }
 }
 
 fn within(text: &str, least: Duration, most: Duration, rule: &str) -> Result<Duration, String> {

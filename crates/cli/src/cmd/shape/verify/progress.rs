@@ -1,11 +1,13 @@
 //! Progress display of a verification.
 
+use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_operate::shaping::verify::{MeasurementPart, VerifyEvent, family_title};
 use linerate_units::display;
 
 use super::text;
 use crate::cmd::load;
 use crate::console;
+use crate::progress;
 
 /// Lines for the steps, and a live line per measurement.
 pub(crate) struct VerifyProgress {
@@ -20,9 +22,6 @@ impl VerifyProgress {
     }
 
     pub(crate) fn event(&mut self, event: &VerifyEvent<'_>) {
-        if self.quiet {
-            return;
-        }
         match event {
             VerifyEvent::Measuring(part) => self.begin(part_label(*part)),
             VerifyEvent::OtherFamily(family) => self.begin(&format!("The same over {}", family_title(*family))),
@@ -44,7 +43,7 @@ impl VerifyProgress {
 
     fn begin(&mut self, words: &str) {
         self.print(&format!("{words}:"));
-        self.load = Some(load::LoadProgressDisplay::new(false));
+        self.load = Some(load::LoadProgressDisplay::new(self.quiet));
     }
 
     fn loaded(&mut self, event: &linerate_engine::load::LoadEvent) {
@@ -54,7 +53,7 @@ impl VerifyProgress {
             Announcement { usual, .. } if !self.is_announced => {
                 self.is_announced = true;
                 self.print(&format!("each measurement fills the link and takes about {}", display::duration(*usual)));
-                self.load = Some(load::LoadProgressDisplay::new(false));
+                self.load = Some(load::LoadProgressDisplay::new(self.quiet));
             }
             Announcement { .. } | Note(_) => {}
             other => {
@@ -68,6 +67,7 @@ impl VerifyProgress {
     /// Prints a permanent line above the live one.
     fn print(&mut self, text: &str) {
         self.finish();
+        progress::publish(ProgressEvent::with_text(EventKind::Note, text));
         if !self.quiet {
             console::note(text);
         }
