@@ -7,6 +7,8 @@ mod cmd;
 mod command_line;
 mod completion;
 mod console;
+#[cfg(test)]
+mod documented_commands;
 mod exit;
 mod far_session;
 mod firewall;

@@ -45,7 +45,8 @@ fn options_are_a_path() {
 
 /// Half a second with a packet in each millisecond, and one packet at its end.
 fn on_and_off() -> String {
-    (1..=500).map(|time| format!("{time}\n")).collect::<String>() + "1000\n"
+    let lines: Vec<String> = (1..=500).chain([1000]).map(|time: u32| time.to_string()).collect();
+    lines.join("\n") + "\n"
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn settings_and_the_way_back_are_above_the_charts() {
 fn better_and_worse_differ_by_a_sign() {
     let (before, after) = (runs::load(1), runs::load(8));
     let page = html::render(&[compare(&before, &after).expect("one subject")]);
-    assert!(page.contains("<dd class=\"remark good\">▲ better"));
+    assert!(page.contains("<dd class=\"remark good\">✓ better"));
     let page = html::render(&[compare(&after, &before).expect("one subject")]);
-    assert!(page.contains("<dd class=\"remark bad\">▼ worse"));
+    assert!(page.contains("<dd class=\"remark bad\">✗ worse"));
 }

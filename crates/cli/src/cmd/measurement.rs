@@ -169,7 +169,7 @@ impl MeasurementArguments {
         planned: &[&str],
         stop: InterruptSignals,
     ) -> Result<(), ExitStatus> {
-        let title = format!("linerate {command} {}, port {}", recorder::display_host(host), self.port);
+        let title = format!("linerate {command} {}, port {}", recorder::display_host(host), self.port());
         progress::draw(how, !self.quiet && !self.json, (&title, planned), stop)
     }
 

@@ -125,9 +125,9 @@ fn settings(html: &mut String, presentation: &Presentation<'_>) {
 /// Class and sign of a judgement: a sign differs where colours do not.
 const fn judgement(judgement: FigureJudgement) -> (&'static str, &'static str) {
     match judgement {
-        FigureJudgement::Better => ("good", "▲ "),
-        FigureJudgement::Worse => ("bad", "▼ "),
-        FigureJudgement::Different => ("fair", "◆ "),
+        FigureJudgement::Better => ("good", "✓ "),
+        FigureJudgement::Worse => ("bad", "✗ "),
+        FigureJudgement::Different => ("fair", "≠ "),
         FigureJudgement::Equal => ("", "= "),
         FigureJudgement::CannotTell => ("", "? "),
     }

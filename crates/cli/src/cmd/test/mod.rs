@@ -31,8 +31,8 @@ pub(crate) use arguments::TestArguments;
 use crate::cmd::measurement::{interrupts, own_arguments, report_missed};
 use crate::console;
 use crate::exit::ExitStatus;
-use crate::{far_session, progress};
 use crate::recorder;
+use crate::{far_session, progress};
 
 /// Interval of the live line, and default sample interval; it does not depend on a terminal, so that the document is
 /// the same.
