@@ -85,7 +85,7 @@ fn off_restores_the_previous_configuration() {
     let before = host.tree();
     for back_end in BACK_ENDS {
         let set_up = ["line0", "--up", "20M", "--down", "80M", "--back-end", back_end];
-        let shown = host.shape(&set_up).expect_code(0).stdout;
+        let shown = host.shape(&[&set_up[..], &["-v"]].concat()).expect_code(0).stdout;
         assert!(shown.contains(back_end) && shown.contains("Up, on line0"), "{shown}");
         let tree = host.tree();
         assert!(tree.contains("ifb4line0") && tree.contains("ingress"), "{tree}");

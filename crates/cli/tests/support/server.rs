@@ -17,8 +17,18 @@ const START: Duration = Duration::from_secs(60);
 /// Ports below the kernel's range of ephemeral ports.
 const PORTS: std::ops::Range<u32> = 10_000..32_000;
 
-/// Returns a free port that no other test gets while this process runs.
+/// Returns a free port that no other test gets while this process runs. Other tests of the process may hold all its
+/// descriptors for a while.
 pub fn free_port() -> u16 {
+    let mut found = None;
+    eventually(START, || {
+        found = find_port();
+        found.is_some()
+    });
+    found.unwrap_or_else(|| panic!("no free port between {} and {}", PORTS.start, PORTS.end))
+}
+
+fn find_port() -> Option<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Concurrent test binaries start at different ports.
     let base = std::process::id().wrapping_mul(2_654_435_761) >> 8;
@@ -27,10 +37,10 @@ pub fn free_port() -> u16 {
         let port = u16::try_from(PORTS.start + number % (PORTS.end - PORTS.start)).expect("a port");
         let address = (Ipv6Addr::UNSPECIFIED, port);
         if reserve(port) && TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok() {
-            return port;
+            return Some(port);
         }
     }
-    panic!("no free port between {} and {}", PORTS.start, PORTS.end);
+    None
 }
 
 /// Reserves `port` among the tests of this host, while this process runs: between the check that a port is free and the

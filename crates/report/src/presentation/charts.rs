@@ -42,7 +42,7 @@ pub struct LineChart<'a> {
     pub unit: FigureUnit,
     /// In the order of the legend.
     pub series: Vec<TimeSeries<'a>>,
-    /// Number of series drawn, from the first, at most [`MAX_SERIES`]; the table has the others.
+    /// Number of series drawn, from the first, at most `MAX_SERIES`; the table has the others.
     pub shown: usize,
     /// Phases of the measurement.
     pub phases: Vec<ChartPhase>,
@@ -69,7 +69,7 @@ pub struct OverviewPanel<'a> {
     pub title: String,
     /// Unit of all values.
     pub unit: FigureUnit,
-    /// Series, each with its look (colour and pattern), an index below [`MAX_SERIES`].
+    /// Series, each with its look (colour and pattern), an index below `MAX_SERIES`.
     pub series: Vec<(usize, TimeSeries<'a>)>,
     /// True for shares of time that are stacked.
     pub stacked: bool,

@@ -80,7 +80,7 @@ fn a_listener_for_one_family_only() {
     let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let error = connect_tcp(&ConnectOptions::to(remote), None).expect_err("IPv6 only");
     assert_eq!(error.reason(), "Connection refused");
-    assert!(error.to_string().contains("is the server running"), "{error}");
+    assert!(error.to_string().contains("run `linerate serve`"), "{error}");
     let mismatch = ListenOptions {
         family: Some(AddressFamily::Ipv6),
         address: Some(Ipv4Addr::LOCALHOST.into()),
