@@ -41,7 +41,9 @@ const SEVERITY_WIDTH: usize = 9;
 
 /// Renders a summary of at most twelve lines: the gravest findings, a line each, and the first remedy.
 pub(super) fn summary(host: &HostFacts, findings: &[AuditFinding], left_out: usize, style: TextStyle) -> String {
-    let mut text = format!("{}\n", bold(&counts(findings), style));
+    // The rows begin with the first of all.
+    let tally = if findings.is_empty() { counts(findings) } else { tally(findings) + "." };
+    let mut text = format!("{}\n", bold(&tally, style));
     for finding in findings.iter().take(MAX_FINDINGS) {
         push_row(&mut text, finding, style);
     }
@@ -79,6 +81,14 @@ fn push_row(text: &mut String, finding: &AuditFinding, style: TextStyle) {
 
 /// Summary such as `2 critical, 1 warning, 3 advice; first of all sack-off`.
 pub(super) fn counts(findings: &[AuditFinding]) -> String {
+    match findings.first() {
+        None => "Nothing found that slows transfers.".to_owned(),
+        Some(first) => format!("{}; first of all {}.", tally(findings), first.rule),
+    }
+}
+
+/// Numbers of findings by severity, such as `2 critical findings, 1 warning`.
+fn tally(findings: &[AuditFinding]) -> String {
     let counts = SeverityCounts::of(findings);
     let plural = |count: u64, one: &str, many: &str| match count {
         0 => None,
@@ -94,10 +104,7 @@ pub(super) fn counts(findings: &[AuditFinding]) -> String {
     .into_iter()
     .flatten()
     .collect();
-    match findings.first() {
-        None => "Nothing found that slows transfers.".to_owned(),
-        Some(first) => format!("{}; first of all {}.", parts.join(", "), first.rule),
-    }
+    parts.join(", ")
 }
 
 /// Pushes one finding: its rule and subject, the text, then labelled evidence, source, risk and remedy.
