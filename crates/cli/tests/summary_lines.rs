@@ -43,8 +43,6 @@ fn every_result_is_twelve_lines_that_fit() {
     ];
     let others = [
         "audit",
-        "calc bdp 10G 117ms",
-        "calc mathis --rtt 53ms --loss 0.01% --mss 1460",
         "history show last",
         "rollback --list",
         "shape lo --up 10M --down 20M --dry-run",

@@ -41,8 +41,8 @@ pub(crate) struct AuditArguments {
 
 impl AuditArguments {
     /// Arguments for all findings about this host.
-    pub(crate) const fn of_all(json: bool) -> Self {
-        let (verbose, brief, sarif) = (false, false, false);
+    pub(crate) const fn of_all(json: bool, verbose: bool) -> Self {
+        let (brief, sarif) = (false, false);
         Self { explain: None, min_severity: SeverityThreshold::Note, json, verbose, brief, sarif, root: None }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &TuneArguments) -> ExitStatus {
 
 /// Without a path, audits this host only.
 fn run_audit(arguments: &TuneArguments) -> ExitStatus {
-    let exit = audit::run(&audit::AuditArguments::of_all(arguments.common.json));
+    let exit = audit::run(&audit::AuditArguments::of_all(arguments.common.json, arguments.common.verbose));
     if !arguments.common.quiet && !arguments.common.json {
         console::note(
             "No path was given, so nothing was measured: `linerate tune HOST` measures one, --rate with --rtt computes \
