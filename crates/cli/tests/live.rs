@@ -296,6 +296,7 @@ fn without_a_terminal_a_picture_is_refused() {
 fn a_refused_connection_shows_no_picture() {
     let terminal = TmuxTerminal::new((80, 24));
     terminal.start(&line("load", free_port(), ""));
+    terminal.wait_for("linerate serve");
     let (code, screen) = terminal.end();
     assert_eq!(code, "code=2", "{screen}");
     assert!(screen.contains("Connection refused") && screen.contains("linerate serve"), "{screen}");

@@ -125,10 +125,14 @@ fn run_line(run: &ThroughputRun, style: TextStyle) -> String {
     let measured = run.rate();
     let rate = measured.map_or_else(|| "no data".to_owned(), |measured| display::rate(measured.rate));
     let label = style.run_label(run.direction, run.streams);
+    let begun = format!("  {label:<17}  {rate:>11}   ");
     let rate = style.paint(TextColour::Bold, &format!("{rate:>11}"));
     let verdict = measured.map_or_else(String::new, |_| {
         let (verdict, paint) = verdict::verdict_text(run);
-        format!("   {}", style.paint(paint, &verdict))
+        // Without its figure it fits into a narrow terminal.
+        let short = verdict.split([':', ',']).next().unwrap_or_default();
+        let shown = if style.width.fits(&format!("{begun}{verdict}")) { verdict.as_str() } else { short };
+        format!("   {}", style.paint(paint, shown))
     });
     let mut text = String::new();
     push_line(&mut text, &format!("  {label:<17}  {rate}{verdict}"));
