@@ -43,7 +43,6 @@ fn every_result_is_twelve_lines_that_fit() {
     ];
     let others = [
         "audit",
-        "history show last",
         "rollback --list",
         "shape lo --up 10M --down 20M --dry-run",
         "shape lo --up 10M --back-end htb+bfifo --dry-run",
