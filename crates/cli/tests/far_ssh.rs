@@ -273,8 +273,8 @@ fn several_hosts_are_one_table() {
     let lines: Vec<&str> = done.stdout.lines().collect();
     assert!(lines.len() == 4 && lines[0].starts_with("HOST"), "{}", done.stdout);
     assert!(lines[1].starts_with("ssh:far ") && lines[1].contains("bit/s"), "{}", done.stdout);
-    assert!(lines[2].starts_with("127.0.0.1 ") && lines[2].contains("bit/s"), "{}", done.stdout);
-    assert!(lines[3].contains("failed") && done.stderr.contains("127.0.0.1: "), "{done:#?}");
+    assert!(lines[2].starts_with("127.0.0.1:5301 ") && lines[2].contains("bit/s"), "{}", done.stdout);
+    assert!(lines[3].contains("failed") && done.stderr.contains("127.0.0.1:9: "), "{done:#?}");
     let done = host.run(&[&hosts[..], &["--json"]].concat()).expect_code(3);
     assert_eq!(done.stdout.lines().count(), 3, "{}", done.stdout);
     let documents = done.documents();

@@ -16,6 +16,13 @@ fn run_line(line: &str) -> FinishedChild {
     run(command, LIMIT)
 }
 
+fn server() -> Server {
+    let port = free_port();
+    let mut command = linerate();
+    command.args(["serve", "--port", &port.to_string()]);
+    Server::listening(command, port)
+}
+
 #[test]
 fn a_closed_port_fails_within_a_second_with_the_hint() {
     let port = free_port();
@@ -36,11 +43,8 @@ fn a_closed_port_fails_within_a_second_with_the_hint() {
 
 #[test]
 fn a_missed_threshold_says_which_and_by_how_much() {
-    let port = free_port();
-    let mut command = linerate();
-    command.args(["serve", "--port", &port.to_string()]);
-    let _server = Server::listening(command, port);
-    let missed = run_line(&format!("test 127.0.0.1:{port} --up -P 1 -t 1s --min-up 9T")).expect_code(1);
+    let server = server();
+    let missed = run_line(&format!("test 127.0.0.1:{} --up -P 1 -t 1s --min-up 9T", server.port)).expect_code(1);
     let line = missed.stderr.lines().find(|line| line.starts_with("missed: up ")).expect("a line");
     assert!(line.contains(" less than --min-up 9.00 Tbit/s"), "{line}");
     for wrong in ["--min-up 10", "--window 64", "--time 5parsecs"] {
@@ -124,4 +128,18 @@ fn all_manual_pages_are_written() {
     }
     let refused = run_line("man --dir /dev/null/pages").expect_code(2);
     assert!(refused.stderr.contains("writing manual pages to /dev/null/pages: Not a directory"), "{}", refused.stderr);
+}
+
+/// Hosts that differ by their port alone are told apart.
+#[test]
+fn several_hosts_are_named_as_they_were_typed() {
+    let server = server();
+    let (open, closed) = (format!("127.0.0.1:{}", server.port), format!("127.0.0.1:{}", free_port()));
+    let done = run_line(&format!("test {open} {closed} -t 1s -P 1 --up"));
+    assert_eq!(done.code(), Some(3), "{done:#?}");
+    let rows: Vec<&str> = done.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(rows, ["HOST", &open, &closed], "{done:#?}");
+    assert!(done.stderr.contains(&format!("{closed}: connecting to")), "{done:#?}");
+    let refused = run_line(&format!("test {open} {closed} --live"));
+    assert!(refused.code() == Some(2) && refused.stderr.contains("--live draws one host"), "{refused:#?}");
 }

@@ -139,3 +139,13 @@ fn commands_without_a_far_end_have_the_same_events() {
         run(command, LIMIT).expect_code(2);
     }
 }
+
+#[test]
+fn each_of_several_hosts_ends_with_its_document() {
+    let server = server();
+    let hosts = [format!("127.0.0.1:{}", server.port), format!("localhost:{}", server.port)];
+    let line = format!("test {} {} -t 1s -P 1 --up", hosts[0], hosts[1]);
+    let events = events(&run(streamed(&line), LIMIT).expect_code(0).stdout);
+    assert_eq!(kinds(&events).iter().filter(|kind| *kind == "result").count(), 2, "{events:?}");
+    assert_eq!(events.last().expect("events")["document"]["result"]["throughput"]["host"], "localhost");
+}

@@ -421,18 +421,18 @@ fn several_hosts_are_one_table() {
     for width in [60, 80, 120] {
         let style = TextStyle { width: TerminalWidth::new(width), ..TextStyle::plain() };
         let table = HostTable::new(hosts(), style);
-        let rows: Vec<String> = results.iter().map(|result| table.row(result)).collect();
+        let rows: Vec<String> = results.iter().map(|result| table.row(&result.host, result)).collect();
         let whole = [table.heading(), rows.concat(), table.failure("far")].concat();
         assert!(whole.lines().all(|line| line.chars().count() <= usize::from(width)), "{whole}");
         assert_eq!(whole.lines().count(), 5, "{whole}");
     }
     let table = HostTable::new(hosts(), TextStyle::plain());
     assert_eq!(table.heading().split_whitespace().collect::<Vec<_>>(), ["HOST", "UP", "DOWN", "RETR", "LIMITED", "BY"]);
-    let row = table.row(&results[1]);
+    let row = table.row(&results[1].host, &results[1]);
     let row: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(row[..6], ["203.0.113.7", "224", "kbit/s", "851", "kbit/s", "188"], "{row:?}");
     assert_eq!(table.failure("far").split_whitespace().collect::<Vec<_>>(), ["far", "-", "-", "-", "failed"]);
-    let none = table.row(&ThroughputResult { runs: Vec::new(), ..dsl_line() });
+    let none = table.row("far", &ThroughputResult { runs: Vec::new(), ..dsl_line() });
     assert!(none.contains("no data"), "{none}");
 }
 

@@ -224,9 +224,13 @@ pub(crate) fn print_run(run: &RunDocument) {
     print_labelled(&LabelledDocument::run(run));
 }
 
-/// Prints a run as JSON on one line.
+/// Prints a run as JSON on one line, or as an event.
 pub(crate) fn print_run_line(run: &RunDocument) {
-    match json::to_value(&LabelledDocument::run(&recorder::for_display(run))) {
+    let run = recorder::for_display(run);
+    if progress::is_streamed() {
+        return print_run(&run);
+    }
+    match json::to_value(&LabelledDocument::run(&run)) {
         Ok(value) => console::data(&format!("{value}\n")),
         Err(cause) => console::error(&format!("writing the result as JSON: {cause}"), None),
     }

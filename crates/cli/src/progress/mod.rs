@@ -31,6 +31,13 @@ pub(crate) struct LiveArguments {
     no_live: bool,
 }
 
+impl LiveArguments {
+    /// True with `--live`.
+    pub(crate) const fn is_requested(self) -> bool {
+        self.live
+    }
+}
+
 /// The running measurement.
 struct RunningMeasurement {
     begun: MonotonicTime,

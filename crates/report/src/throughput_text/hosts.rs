@@ -43,7 +43,7 @@ impl HostTable {
 
     /// Row of a measured host: the best rate of each direction, the retransmits and the limit of the slower direction.
     #[must_use]
-    pub fn row(&self, result: &ThroughputResult) -> String {
+    pub fn row(&self, host: &str, result: &ThroughputResult) -> String {
         let [up, down] = [Direction::Up, Direction::Down].map(|flow| best(result, flow));
         let rate = |run: Option<&ThroughputRun>| {
             run.and_then(ThroughputRun::rate).map_or_else(|| "-".to_owned(), |measured| display::rate(measured.rate))
@@ -57,7 +57,7 @@ impl HostTable {
         };
         let slower = [up, down].into_iter().flatten().min_by_key(|run| run.rate().map(|measured| measured.rate));
         let (limit, colour) = slower.map_or_else(|| ("no data".to_owned(), TextColour::Red), verdict::verdict_text);
-        self.painted(&result.host, [&rate(up), &rate(down), &retransmits], &limit, colour)
+        self.painted(host, [&rate(up), &rate(down), &retransmits], &limit, colour)
     }
 
     /// Row of a host that could not be measured.

@@ -69,7 +69,8 @@ pub(super) fn ranked(
         _ => order.first().and_then(|(_, index)| next_limit(costed[*index].cost.as_ref()?, gains.0, bounds, evidence)),
     };
     if let (Some(title), Some(first)) = (second, ranked.first_mut()) {
-        first.text = format!("{} Removed alone, it gains little: {title} holds the same rate.", first.text);
+        first.text =
+            format!("{} Removed alone, it gains little: another limit has the same rate ({title}).", first.text);
     }
     ranked
 }

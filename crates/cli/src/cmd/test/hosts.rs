@@ -4,11 +4,8 @@ use linerate_model::throughput::ThroughputResult;
 use linerate_report::throughput_text::HostTable;
 use linerate_sys::signals::InterruptSignals;
 
-use super::{
-    FinishedSeries, RunDisplay, SeriesStart, TestArguments, conclude_alone, ending, for_display, measure,
-    missed_thresholds,
-};
-use crate::cmd::measurement::{print_run_line, report_missed};
+use super::{FinishedSeries, RunDisplay, SeriesStart, TestArguments, conclude_alone, ending, measure};
+use crate::cmd::measurement::print_run_line;
 use crate::console;
 use crate::exit::ExitStatus;
 use crate::far_session;
@@ -16,18 +13,21 @@ use crate::far_session;
 /// Most rows of the table: with the heading and the last line, 12 lines.
 const MAX_ROWS: usize = 10;
 
-/// Measures the hosts; what prevents one does not keep others from being measured.
-pub(super) fn run(hosts: &mut [TestArguments], stop: InterruptSignals) -> ExitStatus {
+/// Measures the hosts, which are shown as they were `typed`; what prevents one does not keep others from being measured.
+pub(super) fn run(typed: &[String], hosts: &mut [TestArguments], stop: InterruptSignals) -> ExitStatus {
+    if hosts.iter().any(|arguments| arguments.live.is_requested()) {
+        console::error("--live draws one host: test each alone", None);
+        return ExitStatus::Unable;
+    }
     if let Some(emulated) = hosts.iter().find(|arguments| arguments.host().starts_with("lab:")) {
         console::error(&format!("{}: an emulated path is measured alone", emulated.host()), None);
         return ExitStatus::Unable;
     }
-    let names: Vec<String> = hosts.iter().map(|arguments| arguments.host().to_owned()).collect();
-    let table = HostTable::new(names.iter().map(String::as_str), console::data_style());
+    let table = HostTable::new(typed.iter().map(String::as_str), console::data_style());
     let mut output = TableOutput { table, rows: 0 };
     let mut exits = Vec::new();
-    for arguments in hosts.iter_mut() {
-        exits.push(run_one(arguments, stop, &mut output));
+    for (name, arguments) in typed.iter().zip(hosts) {
+        exits.push(run_one(name, arguments, stop, &mut output));
         if stop.pending().is_some() {
             return ExitStatus::Partial;
         }
@@ -37,12 +37,12 @@ pub(super) fn run(hosts: &mut [TestArguments], stop: InterruptSignals) -> ExitSt
 }
 
 /// Measures one of the hosts.
-fn run_one(arguments: &mut TestArguments, stop: InterruptSignals, output: &mut TableOutput) -> ExitStatus {
+fn run_one(name: &str, arguments: &mut TestArguments, stop: InterruptSignals, output: &mut TableOutput) -> ExitStatus {
     let host = arguments.host().to_owned();
     let server = match far_session::of_host(&host, &mut arguments.common) {
         Ok(server) => server,
         Err(exit) => {
-            output.unreached(arguments);
+            output.unreached(name, arguments);
             return exit;
         }
     };
@@ -54,31 +54,22 @@ fn run_one(arguments: &mut TestArguments, stop: InterruptSignals, output: &mut T
         exit
     } else {
         let done = measure(arguments, stop, RunDisplay::None);
-        output.show(arguments, &done);
-        conclude(arguments, &done, stop)
+        output.show(name, arguments, &done);
+        conclude(name, arguments, &done, stop)
     };
     far_session::close(server);
     exit
 }
 
 /// Records the series, and reports its errors with its host.
-fn conclude(arguments: &TestArguments, done: &FinishedSeries, stop: InterruptSignals) -> ExitStatus {
-    let host = arguments.host();
+fn conclude(name: &str, arguments: &TestArguments, done: &FinishedSeries, stop: InterruptSignals) -> ExitStatus {
     if done.is_measured() {
         arguments.common.record(&done.run);
     }
     if let Some(error) = &done.failure {
-        console::error(&format!("{host}: {}", error.advice().map_or_else(|| error.to_string(), str::to_owned)), None);
+        console::error(&format!("{name}: {}", error.advice().map_or_else(|| error.to_string(), str::to_owned)), None);
     }
-    match (done.failure.is_some(), stop.pending().is_some(), done.is_measured()) {
-        (true, _, false) => ExitStatus::Unable,
-        (true, ..) | (_, true, _) => ExitStatus::Partial,
-        _ => {
-            let missed = missed_thresholds(arguments, &done.result);
-            report_missed(&missed.iter().map(|line| format!("{host}: {line}")).collect::<Vec<_>>());
-            if missed.is_empty() { ExitStatus::Success } else { ExitStatus::Missed }
-        }
-    }
+    super::exit_of(arguments, done, stop, &format!("{name}: "))
 }
 
 /// Exit status of all hosts: 2 when none was measured, 3 when some were not, 1 when one missed a threshold.
@@ -101,19 +92,18 @@ struct TableOutput {
 
 impl TableOutput {
     /// Shows a host that was measured, or failed.
-    fn show(&mut self, arguments: &TestArguments, done: &FinishedSeries) {
+    fn show(&mut self, name: &str, arguments: &TestArguments, done: &FinishedSeries) {
         if arguments.common.json {
             return print_run_line(&done.run);
         }
-        let result = for_display(&done.result);
-        let row = if done.is_measured() { self.table.row(&result) } else { self.table.failure(&result.host) };
+        let row = if done.is_measured() { self.table.row(name, &done.result) } else { self.table.failure(name) };
         self.push(arguments, &row);
     }
 
     /// Shows a host whose server could not be started.
-    fn unreached(&mut self, arguments: &TestArguments) {
+    fn unreached(&mut self, name: &str, arguments: &TestArguments) {
         if !arguments.common.json {
-            let row = self.table.failure(arguments.host());
+            let row = self.table.failure(name);
             return self.push(arguments, &row);
         }
         let result = ThroughputResult {

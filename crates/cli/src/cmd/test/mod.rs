@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &TestArguments) -> ExitStatus {
     };
     match each.as_mut_slice() {
         [alone] => run_alone(alone, stop),
-        several => hosts::run(several, stop),
+        several => hosts::run(&arguments.hosts, several, stop),
     }
 }
 
@@ -95,12 +95,17 @@ fn conclude_alone(arguments: &TestArguments, done: &FinishedSeries, stop: Interr
     if let Some(error) = &done.failure {
         console::error(&error.to_string(), error.advice());
     }
+    exit_of(arguments, done, stop, "")
+}
+
+/// Exit status of a series; reports each missed threshold, after `prefix`.
+fn exit_of(arguments: &TestArguments, done: &FinishedSeries, stop: InterruptSignals, prefix: &str) -> ExitStatus {
     match (done.failure.is_some(), stop.pending().is_some(), done.is_measured()) {
         (true, _, false) => ExitStatus::Unable,
         (true, ..) | (_, true, _) => ExitStatus::Partial,
         _ => {
             let missed = missed_thresholds(arguments, &done.result);
-            report_missed(&missed);
+            report_missed(&missed.iter().map(|line| format!("{prefix}{line}")).collect::<Vec<_>>());
             if missed.is_empty() { ExitStatus::Success } else { ExitStatus::Missed }
         }
     }
