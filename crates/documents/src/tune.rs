@@ -300,7 +300,7 @@ pub struct KeptSet {
     pub end: HostEnd,
     /// Number of the change set.
     pub id: u64,
-    /// Command that rolls it back, and the host to run it on.
+    /// Command, for the host that measured, that rolls it back.
     pub undo: String,
     /// File that makes it persistent; `null` where it is not.
     pub file: Option<String>,

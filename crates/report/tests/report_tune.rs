@@ -90,7 +90,7 @@ fn an_alternative_that_was_tried_is_named() {
 fn the_undo_command_of_each_host_is_shown() {
     let run = runs::tune();
     let text = flat(&text::render(&[present(&run)], TextStyle::plain()));
-    for wanted in ["near to undo linerate rollback 7 far", "far to undo linerate rollback 3, on the far host"] {
+    for wanted in ["near to undo linerate rollback 7 far", "far to undo ssh far linerate rollback 3"] {
         assert!(text.contains(wanted), "{wanted} in {text}");
     }
 }

@@ -114,10 +114,7 @@ fn settings(html: &mut String, presentation: &Presentation<'_>) {
         html.push_str("</dl>\n");
     }
     for (label, command) in undo.iter().map(|undo| ("To undo", undo)).chain(next.map(|next| ("Next", next))) {
-        // A command for another host is followed by the name of the host.
-        let (command, host) = command.split_once(", on ").unwrap_or((command, ""));
-        let host = if host.is_empty() { String::new() } else { format!(", on {}", escaped(host)) };
-        html.push_fmt(format_args!("<p class=\"command\">{label}: <code>{}</code>{host}</p>\n", escaped(command)));
+        html.push_fmt(format_args!("<p class=\"command\">{label}: <code>{}</code></p>\n", escaped(command)));
     }
     html.push_str("</section>\n");
 }

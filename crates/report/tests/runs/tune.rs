@@ -173,7 +173,7 @@ fn kept(end: HostEnd, id: u64, lasting: &[&str]) -> KeptSet {
     KeptSet {
         end,
         id,
-        undo: format!("linerate rollback {id}{}", if end == HostEnd::Far { ", on the far host" } else { "" }),
+        undo: format!("{}linerate rollback {id}", if end == HostEnd::Far { "ssh far " } else { "" }),
         file: Some("/etc/sysctl.d/90-linerate.conf".to_owned()),
         persistent: lasting.iter().map(|&one| one.to_owned()).collect(),
         until_reboot: Vec::new(),

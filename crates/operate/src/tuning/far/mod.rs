@@ -29,10 +29,13 @@ fn namespace_state(state: &Path, name: &str) -> PathBuf {
 }
 
 impl FarAddress {
-    /// Command that rolls back changes kept there.
+    /// Command, for this host, that rolls back changes kept there.
     pub fn rollback_command(&self, id: ChangeId) -> String {
         match self {
-            Self::Ssh { destination, .. } => format!("linerate rollback {id}, on {destination}"),
+            Self::Ssh { destination, port } => {
+                let port = port.map_or_else(String::new, |port| format!("-p {port} "));
+                format!("ssh {port}{destination} linerate rollback {id}")
+            }
             Self::Namespace(name) => {
                 let state =
                     ChangeStore::from_environment().ok().map(|store| namespace_state(store.state_directory(), name));

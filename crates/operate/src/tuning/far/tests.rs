@@ -220,3 +220,14 @@ fn a_drop_or_rollback_restores_the_value() {
         assert_eq!(now, agent_tests::BEFORE);
     }
 }
+
+#[test]
+fn kept_changes_are_rolled_back_by_a_command_for_this_host() {
+    for (address, command) in [
+        ("ssh:me@far", "ssh me@far linerate rollback 3"),
+        ("ssh:me@far:2222", "ssh -p 2222 me@far linerate rollback 3"),
+    ] {
+        let address: FarAddress = address.parse().expect("an address");
+        assert_eq!(address.rollback_command(ChangeId::new(3)), command);
+    }
+}
