@@ -66,9 +66,16 @@ impl<'a> BuildWorkspace<'a> {
         interrupts: Option<InterruptSignals>,
         listener: &'a mut dyn FnMut(&BuildEvent),
     ) -> Result<Self, KernelError> {
-        Self::open_in(cache::directory()?, start, interrupts, listener)
+        let cache = cache::directory()?;
+        let workspace = Self::open_in(cache, start, interrupts, listener)?;
+        let free = space_in(&workspace.cache)?.free;
+        if free < MIN_FREE_SPACE {
+            return Err(KernelError::NoSpace { directory: workspace.cache.clone(), free, needed: MIN_FREE_SPACE });
+        }
+        Ok(workspace)
     }
 
+    /// [`Self::open`] in a given cache, whatever space is left there.
     fn open_in(
         cache: PathBuf,
         start: MonotonicTime,
@@ -80,10 +87,6 @@ impl<'a> BuildWorkspace<'a> {
         let lock = file_lock::try_lock(&cache.join(".lock")).map_err(|error| unwritable(error.into()))?;
         let lock = lock.ok_or_else(|| KernelError::Busy { directory: cache.clone() })?;
         remove_leftovers(&cache).map_err(unwritable)?;
-        let free = space_in(&cache)?.free;
-        if free < MIN_FREE_SPACE {
-            return Err(KernelError::NoSpace { directory: cache, free, needed: MIN_FREE_SPACE });
-        }
         let directory = cache.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&directory).map_err(unwritable)?;
         let log_path = cache.join("build.log");

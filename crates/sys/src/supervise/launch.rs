@@ -185,8 +185,9 @@ mod tests {
     fn it_has_what_it_was_given_and_no_more() {
         let (mut reader, writer) = io::pipe().expect("descriptors");
         let (_reader, hidden) = io::pipe().expect("descriptors");
+        // Not `>&12`: some shells know descriptors of one digit only.
         let script = format!(
-            "echo \"$A-$HOME\"; echo given >&{}; (echo hidden >&{}) 2>/dev/null || echo closed; ulimit -c",
+            "fd=/proc/self/fd; echo \"$A-$HOME\"; echo given >$fd/{}; (echo hidden >$fd/{}) 2>/dev/null || echo closed; ulimit -c",
             writer.as_raw_fd(),
             hidden.as_raw_fd()
         );
