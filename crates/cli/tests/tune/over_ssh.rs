@@ -40,6 +40,18 @@ fn a_change_is_kept_by_a_linerate_that_was_copied_there() {
     said.assert_contains("far", &["net.ipv4.tcp_rmem"]);
 }
 
+/// A larger buffer does not shorten the round trip, which is what this role is for.
+#[test]
+fn a_change_that_does_not_reach_the_goal_is_rolled_back_there() {
+    let script = r#""$L" tune ssh:far --far-program "$L" --role low-latency --yes -- -t 5 -C cubic > out 2> err
+        echo "code: $?"; after"#;
+    let said = run(Limit::Far, &format!("{SSH}{script}"));
+    assert_eq!(said.value("code"), "5", "{}", said.whole());
+    said.assert_restored().assert_contains("errors", &["Trying buffers: far", "pair 1:", "Roll back: "]);
+    assert_eq!(said.value("more"), "", "{}", said.whole());
+    said.assert_contains("far", &["rolled back"]);
+}
+
 #[test]
 fn a_connection_that_is_cut_during_a_trial_rolls_the_far_host_back() {
     let script = r#""$L" tune ssh:far --far-program "$L" --yes -- -t 5 -C cubic > out 2> err & process=$!
