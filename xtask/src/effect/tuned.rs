@@ -1,6 +1,7 @@
 //! Result of a run of `linerate tune` on a path, and its comparison with the path's label.
 
 use anyhow::{Context, Result};
+use linerate_rules::tuning::TuningGoal;
 use serde_json::Value;
 
 /// Least share of the reachable rate of a repaired path.
@@ -163,10 +164,12 @@ impl TunedPath {
                 || grew(self.after, self.before, MIN_REACHED_SHARE.recip()))
     }
 
-    /// Returns the allowed growth factor of the loaded round trip.
+    /// Returns the allowed growth factor of the loaded round trip: the goal of `tune` does not notice a few milliseconds.
     fn allowed_rtt_growth(&self) -> f64 {
         let gain = self.before.zip(self.after).map_or(1.0, |(before, after)| after / before.max(1.0));
-        gain.clamp(MAX_RTT_GROWTH, MAX_JUSTIFIED_RTT_GROWTH)
+        let unnoticed = TuningGoal::WanBulk.objective().unnoticed.as_secs_f64();
+        let unnoticed = self.round_trip_before.map_or(1.0, |before| 1.0 + unnoticed / before.max(1e-6));
+        gain.clamp(MAX_RTT_GROWTH, MAX_JUSTIFIED_RTT_GROWTH).max(unnoticed)
     }
 
     /// True when nothing was changed or tried.
@@ -435,10 +438,14 @@ pub(super) mod tests {
         let late = TunedPath::read(&host, &kept(99e6, 0.0402));
         assert!(!late.is_as_expected());
         assert!(late.complaint().starts_with("round trips 2.01 times as long"), "{}", late.complaint());
-        let mut little = kept(99e6, 0.0241);
-        little["before"] = diagnosis(90e6, 0.020);
+        let mut little = kept(99e6, 0.0482);
+        little["before"] = diagnosis(90e6, 0.040);
         let little = TunedPath::read(&host, &little);
         assert!(little.complaint().starts_with("round trips 1.21 times as long"), "{}", little.complaint());
+        // Less than 5 ms longer: the goal does not notice.
+        let mut short = kept(99e6, 0.0044);
+        short["before"] = diagnosis(25e6, 0.0019);
+        assert!(TunedPath::read(&host, &short).is_as_expected());
     }
 
     #[test]

@@ -21,8 +21,16 @@ use crate::workspace;
 /// Measures one section.
 type Measure = fn(&Path, &Path) -> Result<Section>;
 
-const SECTIONS: [(&str, Measure); 4] =
-    [("server", server::measure), ("watch", watch::measure), ("history", history::measure), ("lab", lab::measure)];
+const SECTIONS: [(&str, Measure); 8] = [
+    ("server", server::measure),
+    ("watch", watch::measure),
+    ("history", history::measure),
+    ("lab", lab::rates),
+    ("lab-round-trip", lab::round_trips),
+    ("lab-hosts", lab::hosts),
+    ("lab-guests", lab::guests),
+    ("commands", lab::commands),
+];
 
 /// Directory of the plots, below docs.
 const PLOTS: &str = "scale";
@@ -48,7 +56,8 @@ impl ScaleArguments {
             }
         }
         for name in &parsed.only {
-            ensure!(SECTIONS.iter().any(|(known, _)| known == name), "no section {name}: server, watch, history, lab");
+            let known: Vec<&str> = SECTIONS.iter().map(|(known, _)| *known).collect();
+            ensure!(known.contains(&name.as_str()), "no section {name}: {}", known.join(", "));
         }
         Ok(parsed)
     }
