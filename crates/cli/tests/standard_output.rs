@@ -201,9 +201,9 @@ fn clients_report_that_their_result_was_not_written() {
         (format!("iperf3 -c 127.0.0.1 -p {port} -n 1M"), 1, IPERF3_REPORT),
         (format!("iperf3 -c 127.0.0.1 -p {port} -n 1M -J"), 1, IPERF3_REPORT),
         (format!("test 127.0.0.1 -p {port} --up -P 1 -t 1s --quiet --json"), 2, REPORT),
-        (format!("diagnose 127.0.0.1 -p {port} -- -t 1"), 2, REPORT),
-        (format!("load 127.0.0.1 -p {port} -t 1s"), 2, REPORT),
-        (format!("rfc6349 127.0.0.1 -p {port} -t 1s --json"), 2, REPORT),
+        (format!("diagnose 127.0.0.1 -p {port} --no-path -- -t 1"), 2, REPORT),
+        (format!("load 127.0.0.1 -p {port} --phases up -t 1s --idle 1s"), 2, REPORT),
+        (format!("rfc6349 127.0.0.1 -p {port} -t 1s -P 1 --no-windows --no-traffic-management --json"), 2, REPORT),
         ("lab run 300m-20ms -- echo done".to_owned(), 2, REPORT),
     ] {
         assert_eq!(written_to(command(&scratch, &line), full_disk()), (Some(code), vec![report.to_owned()]), "{line}");
