@@ -57,6 +57,8 @@ pub(crate) enum CliCommand {
     Serve(crate::cmd::serve::ServeArguments),
     /// Emulated paths on a real Linux TCP stack, in virtual time, without privileges
     Lab(crate::cmd::lab::LabArguments),
+    /// Tests between many hosts on one timetable: who, when, and what it costs
+    Fleet(crate::cmd::fleet::FleetArguments),
     /// Compute limits of a path: every formula with units and its source
     Calc(crate::cmd::calc::CalcArguments),
     /// Recorded runs: list, show, compare, trends, export and import

@@ -134,6 +134,7 @@ fn dispatch(command: CliCommand) -> ExitCode {
         CliCommand::Trial(arguments) => cmd::rollback::run_trial(&arguments).into(),
         CliCommand::Serve(arguments) => cmd::serve::run(&arguments).into(),
         CliCommand::Calc(arguments) => cmd::calc::run(&arguments),
+        CliCommand::Fleet(arguments) => cmd::fleet::run(&arguments).into(),
         CliCommand::Lab(arguments) => cmd::lab::run(&arguments),
         CliCommand::History(arguments) => cmd::history::run(&arguments).into(),
         CliCommand::Report(arguments) => cmd::report::run(&arguments).into(),

@@ -29,6 +29,8 @@ const PRINTING: &[&str] = &[
     "history",
     "doctor --check",
     "doctor --check --json",
+    "fleet plan mesh.json",
+    "fleet plan mesh.json --json",
     "history --json",
     "history list",
     "history list --json",
@@ -162,6 +164,7 @@ fn every_command_is_in_the_tables() {
 fn a_failed_write_is_an_error_and_a_closed_pipe_is_not() {
     let scratch = Scratch::new();
     (0..2).for_each(|_| record_run(&scratch));
+    scratch.file("mesh.json", include_str!("../../../examples/fleet/mesh.json"));
     for line in PRINTING {
         let (code, report) = if line.starts_with("iperf3") { (1, IPERF3_REPORT) } else { (2, REPORT) };
         assert_eq!(written_to(command(&scratch, line), full_disk()), (Some(code), vec![report.to_owned()]), "{line}");

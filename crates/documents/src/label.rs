@@ -48,6 +48,7 @@ kinds! {
     ChangeReports "change-reports" "Rollback of changes" false;
     ChangeSets "change-sets" "Changes to this host" false;
     Comparison "comparison" "Comparison of two runs" false;
+    FleetPlan "fleet-plan" "Timetable of a fleet" false;
     HostCheck "host-check" "Requirements of this host" true;
     LabCheck "lab-check" "Requirements of the lab" false;
     LabKernels "lab-kernels" "Kernels of the lab" false;

@@ -1,0 +1,73 @@
+//! `linerate fleet plan`.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use linerate_fleet::{FleetCost, FleetDescription, SessionStart, Timetable};
+use linerate_history::utc_time::rfc3339;
+use linerate_sys::clock;
+use serde_json::json;
+
+use super::PlanArguments;
+use super::text::{self, ShownPlan};
+use crate::cmd::measurement::{DocumentKind, print_json};
+use crate::console;
+use crate::exit::ExitStatus;
+
+/// Starts that the summary shows.
+const SHOWN_STARTS: usize = 5;
+
+pub(super) fn run(arguments: &PlanArguments) -> ExitStatus {
+    match show(arguments) {
+        Ok(()) => ExitStatus::Success,
+        Err(reason) => {
+            console::error(&format!("fleet plan: {reason}"), None);
+            ExitStatus::Unable
+        }
+    }
+}
+
+fn show(arguments: &PlanArguments) -> Result<(), String> {
+    let description = read(&arguments.file)?;
+    if let Some(name) = arguments.address.as_ref().filter(|name| !description.addresses.contains_key(*name)) {
+        let names: Vec<&str> = description.addresses.keys().map(String::as_str).take(10).collect();
+        return Err(format!("the description has no address {name:?}; it has {}", names.join(", ")));
+    }
+    let mut timetable = Timetable::new(&description).map_err(|error| error.to_string())?;
+    let cost = FleetCost::of(&timetable, &description);
+    if let Some(name) = &arguments.address {
+        timetable.sessions.retain(|planned| planned.session.addresses.contains(name));
+        timetable.light.retain(|session| session.addresses.contains(name));
+    }
+    let from = arguments.from.unwrap_or_else(clock::realtime_now);
+    let count = if arguments.verbose { timetable.sessions.len() } else { SHOWN_STARTS.min(timetable.sessions.len()) };
+    let starts: Vec<SessionStart<'_>> = timetable.starts(from).take(count).collect();
+    if arguments.json {
+        let starts: Vec<_> =
+            timetable.starts(from).take(timetable.sessions.len()).map(|one| start_document(&one)).collect();
+        let document = json!({ "timetable": timetable, "cost": cost, "starts": starts });
+        print_json(DocumentKind::FleetPlan, &document);
+        return Ok(());
+    }
+    let title = description.meta.display_name.as_deref();
+    let plan = ShownPlan { title, timetable: &timetable, cost: &cost, starts: &starts, from };
+    console::data(&text::plan(&plan, console::data_style()));
+    Ok(())
+}
+
+/// Start of a session in the document: its time, and its place in the timetable's list.
+fn start_document(start: &SessionStart<'_>) -> serde_json::Value {
+    let session = &start.planned.session;
+    json!({ "at": rfc3339(start.at), "task": session.task, "addresses": session.addresses })
+}
+
+fn read(file: &Path) -> Result<FleetDescription, String> {
+    let text = if file == Path::new("-") {
+        let mut text = String::new();
+        io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(file)
+    };
+    let text = text.map_err(|cause| format!("reading {}: {cause}", file.display()))?;
+    FleetDescription::read(&text).map_err(|error| format!("{}: {error}", file.display()))
+}

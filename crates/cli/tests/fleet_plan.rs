@@ -1,0 +1,72 @@
+//! `linerate fleet plan`: the timetable of a description, and its errors.
+
+mod support;
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use support::document::{array, number, text};
+use support::process::run;
+use support::{Scratch, linerate};
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/fleet/mesh.json");
+const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
+
+fn plan(arguments: &[&str]) -> support::process::FinishedChild {
+    let mut command = linerate();
+    command.args(["fleet", "plan"]).args(arguments).env("COLUMNS", "60").env("LINERATE_HISTORY", "off");
+    run(command, LIMIT)
+}
+
+#[test]
+fn a_plan_says_who_when_and_how_much() {
+    let done = plan(&[EXAMPLE, "--from", "2026-11-26"]).expect_code(0);
+    let text = &done.stdout;
+    assert!(text.starts_with("Four sites: 4 hosts, 6 tests one at a time, and 6 light tests"), "{text}");
+    for part in ["begins every 4 h", "Data of a cycle: at most", "From 2026-11-26 00:00:00 UTC on:", "<->"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().count() <= 12, "{text}");
+    assert_eq!(plan(&[EXAMPLE, "--from", "2026-11-26"]).stdout, *text, "the same each time");
+    let all = plan(&[EXAMPLE, "--from", "2026-11-26", "-v"]).expect_code(0).stdout;
+    assert_eq!(all.matches("throughput").count(), 6, "{all}");
+    let one = plan(&[EXAMPLE, "--from", "2026-11-26", "--address", "lisbon", "-v"]).expect_code(0).stdout;
+    assert_eq!((one.matches("throughput").count(), one.matches("lisbon").count()), (3, 3), "{one}");
+}
+
+#[test]
+fn the_document_has_every_start_of_a_cycle() {
+    let document = plan(&[EXAMPLE, "--from", "2026-11-26", "--json"]).expect_code(0).json();
+    assert_eq!(text(&document, "/kind"), "fleet-plan");
+    assert_eq!(array(&document, "/starts").len(), 6);
+    assert!((number(&document, "/timetable/period_ns") - 4.0 * 3600e9).abs() < 1.0);
+    assert!((number(&document, "/cost/hosts") - 4.0).abs() < f64::EPSILON);
+    assert_eq!(text(&document, "/timetable/sessions/0/session/weight"), "exclusive");
+}
+
+#[test]
+fn a_description_comes_from_a_pipe() {
+    let mut command = linerate();
+    command.args(["fleet", "plan", "-", "--from", "2026-11-26"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let description = std::fs::read(EXAMPLE).expect("the example");
+    child.stdin.take().expect("a pipe").write_all(&description).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success() && output.stdout.starts_with(b"Four sites"), "{output:?}");
+}
+
+#[test]
+fn errors_name_the_file_and_the_remedy() {
+    let scratch = Scratch::new();
+    let example = std::fs::read_to_string(EXAMPLE).expect("the example");
+    let broken = scratch.file("broken.json", example.replacen("\"mesh\"", "\"star\"", 1));
+    for (arguments, part) in [
+        (vec!["/no/such/file"], "reading /no/such/file: No such file"),
+        (vec![broken.as_str()], "unknown variant `star`, expected `mesh` or `disjoint`"),
+        (vec![EXAMPLE, "--address", "rome"], "no address \"rome\"; it has berlin, campus-a"),
+        (vec![EXAMPLE, "--from", "tomorrow"], "expected a time such as 2026-11-26"),
+    ] {
+        let done = plan(&arguments).expect_code(2);
+        assert!(done.stderr.contains(part) && done.stdout.is_empty(), "{part}: {done:#?}");
+    }
+}

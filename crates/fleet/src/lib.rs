@@ -1,0 +1,26 @@
+//! Tests between many hosts: which hosts and tests there are, and which test runs when.
+//!
+//! A [`FleetDescription`] is a part of psConfig, perfSONAR's description of meshes, so that one file drives both. From it
+//! follow [`TestSession`]s, and from these a [`Timetable`]: the same on every host, without messages between them. This crate
+//! reads no file and no clock.
+
+#![forbid(unsafe_code)]
+
+mod cost;
+mod description;
+mod error;
+mod identity;
+mod iso_duration;
+mod seats;
+mod sessions;
+mod timetable;
+mod unique_map;
+
+pub use cost::FleetCost;
+pub use description::{
+    AddressGroup, AddressSelector, FleetDescription, HostEntry, MemberAddress, ScheduleEntry, TaskEntry, TestEntry,
+    UplinkEntry,
+};
+pub use error::FleetError;
+pub use sessions::{SessionDirections, TestSession, TestWeight};
+pub use timetable::{PlannedSession, SessionStart, Timetable};

@@ -1,0 +1,251 @@
+//! Sessions that follow from a description: which pairs run which test, and what that takes.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_units::BitRate;
+use serde::Serialize;
+
+use crate::description::{AddressGroup, AddressSelector, ExcludedPairs, FleetDescription, TaskEntry, TestEntry};
+use crate::identity::hash;
+use crate::{FleetError, seats};
+
+/// Largest number of hosts of a timetable.
+pub(crate) const MAX_HOSTS: usize = seats::MAX_SEATED;
+
+/// Set-up, exchange of results and end of a transfer: what it takes beyond its duration.
+const TRANSFER_OVERHEAD: Duration = Duration::from_secs(3);
+
+/// Duration of a transfer that names none, as iperf3's.
+const DEFAULT_TRANSFER: Duration = Duration::from_secs(10);
+
+/// Time of the measurements of the path in `diagnose`.
+const PATH_MEASUREMENT: Duration = Duration::from_secs(40);
+
+/// Phases of `load`: idle, down, up and both.
+const LOAD_PHASES: u32 = 4;
+
+/// Weight of a test in the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TestWeight {
+    /// Fills the path: no host is in two of them at once.
+    Exclusive,
+    /// A few packets a second, at any time.
+    Light,
+}
+
+/// Directions that a session measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionDirections {
+    /// From the first to the second address.
+    Forward,
+    /// From the second to the first.
+    Backward,
+    /// Both, one after the other.
+    Both,
+}
+
+/// One test between two addresses.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct TestSession {
+    /// Name of the task.
+    pub task: String,
+    /// Type of the test.
+    pub kind: String,
+    /// Names of the addresses, in alphabetical order.
+    pub addresses: [String; 2],
+    /// Names of their hosts.
+    pub hosts: [String; 2],
+    /// Index of the address whose agent starts the test.
+    pub starter: usize,
+    /// Directions.
+    pub directions: SessionDirections,
+    /// Weight.
+    pub weight: TestWeight,
+    /// Longest time that it takes.
+    #[serde(rename = "duration_ns", with = "linerate_units::serde::Nanoseconds")]
+    pub duration: Duration,
+    /// Time with data in it, over both directions.
+    #[serde(rename = "transfer_ns", with = "linerate_units::serde::Nanoseconds")]
+    pub transfer: Duration,
+    /// Time from one run to the next that the schedule asks for.
+    #[serde(rename = "repeat_ns", with = "linerate_units::serde::Nanoseconds")]
+    pub repeat: Option<Duration>,
+}
+
+impl TestSession {
+    /// Number that follows from the session's name alone.
+    pub(crate) fn identity(&self) -> u64 {
+        hash(&[&self.task, &self.addresses[0], &self.addresses[1]])
+    }
+}
+
+/// Ordered pairs of address names.
+type DirectedPairs = BTreeSet<(String, String)>;
+
+/// Sessions of all tasks, in the order of their names; tasks and addresses that are disabled have none.
+pub(crate) fn sessions(description: &FleetDescription) -> Result<Vec<TestSession>, FleetError> {
+    check_references(description)?;
+    let mut sessions = Vec::new();
+    for (name, task) in description.tasks.iter().filter(|(_, task)| !task.disabled) {
+        let owner = format!("task {name:?}");
+        let group = description.groups.get(&task.group).ok_or_else(|| unknown(&owner, "group", &task.group))?;
+        let test = description.tests.get(&task.test).ok_or_else(|| unknown(&owner, "test", &task.test))?;
+        let directed = directed_pairs(description, &task.group, group)?;
+        for ((first, second), directions) in undirected(directed) {
+            sessions.push(session(description, (name, task), test, [first, second], directions)?);
+        }
+    }
+    Ok(sessions)
+}
+
+fn unknown(owner: &str, kind: &'static str, name: &str) -> FleetError {
+    FleetError::Unknown { owner: owner.to_owned(), kind, name: name.to_owned() }
+}
+
+/// Checks the names in entries that no session may use.
+fn check_references(description: &FleetDescription) -> Result<(), FleetError> {
+    let uplinks = &description.meta.linerate.uplinks;
+    for (name, entry) in &description.addresses {
+        let owner = format!("address {name:?}");
+        if let Some(host) = entry.host.as_ref().filter(|host| !description.hosts.contains_key(*host)) {
+            return Err(unknown(&owner, "host", host));
+        }
+        if let Some(uplink) = entry.meta.linerate.uplink.as_ref().filter(|uplink| !uplinks.contains_key(*uplink)) {
+            return Err(unknown(&owner, "uplink", uplink));
+        }
+    }
+    let zero = uplinks.iter().find(|(_, uplink)| uplink.capacity.is_none_or(BitRate::is_zero));
+    if let Some((name, _)) = zero {
+        return Err(FleetError::unusable(format!("uplink {name:?}"), "the capacity is missing or 0: write \"10G\""));
+    }
+    for (name, schedule) in &description.schedules {
+        if schedule.repeat.is_some_and(|repeat| repeat.is_zero()) {
+            return Err(FleetError::unusable(format!("schedule {name:?}"), "it repeats after no time at all"));
+        }
+    }
+    Ok(())
+}
+
+/// Pairs of a group from the address that sends to the one that receives.
+fn directed_pairs(
+    description: &FleetDescription,
+    name: &str,
+    group: &AddressGroup,
+) -> Result<DirectedPairs, FleetError> {
+    let owner = format!("group {name:?}");
+    let selected = |selectors: &[AddressSelector]| -> Result<Vec<String>, FleetError> {
+        let missing = selectors.iter().find(|selector| !description.addresses.contains_key(&selector.name));
+        if let Some(selector) = missing {
+            return Err(unknown(&owner, "address", &selector.name));
+        }
+        let used = selectors.iter().filter(|selector| !selector.disabled && description.is_measured(&selector.name));
+        Ok(used.map(|selector| selector.name.clone()).collect())
+    };
+    let (sources, targets, both_ways, excludes) = match group {
+        AddressGroup::Mesh { addresses, excludes, .. } => (selected(addresses)?, selected(addresses)?, false, excludes),
+        AddressGroup::Disjoint { a_addresses, b_addresses, unidirectional, excludes, .. } => {
+            (selected(a_addresses)?, selected(b_addresses)?, !unidirectional, excludes)
+        }
+    };
+    let mut pairs = DirectedPairs::new();
+    for source in &sources {
+        for target in targets.iter().filter(|target| description.host_of(source) != description.host_of(target)) {
+            pairs.insert((source.clone(), target.clone()));
+            if both_ways {
+                pairs.insert((target.clone(), source.clone()));
+            }
+        }
+    }
+    pairs.retain(|pair| !is_excluded(excludes, pair));
+    Ok(pairs)
+}
+
+fn is_excluded(excludes: &[ExcludedPairs], (source, target): &(String, String)) -> bool {
+    excludes.iter().any(|pairs| {
+        pairs.local_address.name == *source && pairs.target_addresses.iter().any(|one| one.name == *target)
+    })
+}
+
+/// Each pair once, its names in alphabetical order, with its directions.
+fn undirected(directed: DirectedPairs) -> BTreeMap<(String, String), SessionDirections> {
+    let mut pairs = BTreeMap::new();
+    for (source, target) in directed {
+        let (pair, direction) = if source < target {
+            ((source, target), SessionDirections::Forward)
+        } else {
+            ((target, source), SessionDirections::Backward)
+        };
+        pairs.entry(pair).and_modify(|directions| *directions = SessionDirections::Both).or_insert(direction);
+    }
+    pairs
+}
+
+fn session(
+    description: &FleetDescription,
+    (name, task): (&String, &TaskEntry),
+    test: &TestEntry,
+    addresses: [String; 2],
+    directions: SessionDirections,
+) -> Result<TestSession, FleetError> {
+    let owner = || format!("test {:?}", task.test);
+    let (weight, duration, transfer) = extent(test, directions).ok_or_else(|| {
+        let reason = format!(
+            "linerate has no test {:?}; it runs throughput, diagnose and load, and latency, latencybg, rtt, trace and mtu",
+            test.kind
+        );
+        FleetError::unusable(owner(), reason)
+    })?;
+    let repeat = match &task.schedule {
+        None => None,
+        Some(schedule) => {
+            let found = description.schedules.get(schedule);
+            found.ok_or_else(|| unknown(&format!("task {name:?}"), "schedule", schedule))?.repeat
+        }
+    };
+    let mut session = TestSession {
+        task: name.clone(),
+        kind: test.kind.clone(),
+        hosts: [0, 1].map(|index| description.host_of(&addresses[index]).to_owned()),
+        addresses,
+        starter: 0,
+        directions,
+        weight,
+        duration,
+        transfer,
+        repeat,
+    };
+    session.starter = starter(description, &session)?;
+    Ok(session)
+}
+
+/// Weight of a test, the longest time that it takes, and the time with data in it.
+fn extent(test: &TestEntry, directions: SessionDirections) -> Option<(TestWeight, Duration, Duration)> {
+    let each = test.spec.duration.unwrap_or(DEFAULT_TRANSFER);
+    let count = if directions == SessionDirections::Both { 2 } else { 1 };
+    Some(match test.kind.as_str() {
+        "throughput" => (TestWeight::Exclusive, (each + TRANSFER_OVERHEAD) * count, each * count),
+        "diagnose" => (TestWeight::Exclusive, PATH_MEASUREMENT + (each + TRANSFER_OVERHEAD) * count, each * count),
+        "load" => (TestWeight::Exclusive, each * LOAD_PHASES + TRANSFER_OVERHEAD, each * (LOAD_PHASES - 1)),
+        "latency" | "latencybg" | "rtt" | "trace" | "mtu" => (TestWeight::Light, each, Duration::ZERO),
+        _ => return None,
+    })
+}
+
+/// Index of the address that starts: one with an agent, and of two each for half of its pairs.
+fn starter(description: &FleetDescription, session: &TestSession) -> Result<usize, FleetError> {
+    let has_agent = [0, 1].map(|index| description.has_agent(&session.addresses[index]));
+    match has_agent {
+        [true, true] => Ok(usize::from(session.identity() % 2 == 1)),
+        [true, false] => Ok(0),
+        [false, true] => Ok(1),
+        [false, false] => {
+            let [first, second] = &session.addresses;
+            let reason =
+                format!("no agent runs at {first:?} or {second:?}, so no one starts the test: exclude the pair");
+            Err(FleetError::unusable(format!("task {:?}", session.task), reason))
+        }
+    }
+}

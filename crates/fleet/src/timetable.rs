@@ -1,0 +1,205 @@
+//! Timetable: which session runs when.
+//!
+//! A round is a set of pairs without a common host ([`SeatingPlan`]). A round whose pairs would load a shared uplink beyond its
+//! capacity is divided over several laps, one for each session of a host. A slot is a round of a lap; all slots are equally long,
+//! and the cycle of all slots begins at multiples of the period since 1970, so that every host knows the time without asking.
+
+use core::time::Duration;
+use std::collections::{HashMap, HashSet};
+
+use linerate_units::{BitRate, WallTime};
+use serde::Serialize;
+
+use crate::FleetError;
+use crate::description::FleetDescription;
+use crate::seats::SeatingPlan;
+use crate::sessions::{self, TestSession, TestWeight};
+
+/// Largest difference of two clocks where the description has none: NTP over the Internet, with a margin.
+const DEFAULT_CLOCK_GUARD: Duration = Duration::from_secs(2);
+
+/// Session with its place in the cycle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlannedSession {
+    /// Session.
+    pub session: TestSession,
+    /// Slot of the cycle.
+    pub slot: u32,
+    /// It runs in one of so many cycles,
+    pub every: u32,
+    /// in those whose number has this remainder.
+    pub phase: u32,
+}
+
+/// Sessions of all hosts over time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Timetable {
+    /// Length of a slot: the longest session, and the guard before and after it.
+    #[serde(rename = "slot_ns", with = "linerate_units::serde::Nanoseconds")]
+    pub slot: Duration,
+    /// Largest difference of two hosts' clocks.
+    #[serde(rename = "clock_guard_ns", with = "linerate_units::serde::Nanoseconds")]
+    pub clock_guard: Duration,
+    /// Slots of a lap.
+    pub rounds: u32,
+    /// Laps of a cycle.
+    pub laps: u32,
+    /// Time from the beginning of a cycle to that of the next.
+    #[serde(rename = "period_ns", with = "linerate_units::serde::Nanoseconds")]
+    pub period: Duration,
+    /// Exclusive sessions, by slot.
+    pub sessions: Vec<PlannedSession>,
+    /// Light sessions, which have no slot.
+    pub light: Vec<TestSession>,
+}
+
+/// Start of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionStart<'a> {
+    /// Time.
+    pub at: WallTime,
+    /// Session.
+    pub planned: &'a PlannedSession,
+}
+
+impl Timetable {
+    /// Makes the timetable of a description.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not there, an entry that cannot be used, or too many hosts.
+    pub fn new(description: &FleetDescription) -> Result<Self, FleetError> {
+        let (exclusive, light): (Vec<_>, Vec<_>) =
+            sessions::sessions(description)?.into_iter().partition(|session| session.weight == TestWeight::Exclusive);
+        let hosts: HashSet<&str> = exclusive.iter().flat_map(|one| one.hosts.iter().map(String::as_str)).collect();
+        let count = hosts.len();
+        let seating = SeatingPlan::new(hosts).ok_or(FleetError::TooManyHosts(count))?;
+        let clock_guard = description.meta.linerate.clock_guard.unwrap_or(DEFAULT_CLOCK_GUARD);
+        let slot = exclusive.iter().map(|one| one.duration).max().unwrap_or_default() + 2 * clock_guard;
+        let rounds = seating.seats;
+        let placed = place(description, &seating, exclusive);
+        let laps = placed.iter().map(|(slot, _)| slot / rounds + 1).max().unwrap_or(1);
+        let asked = placed.iter().filter_map(|(_, one)| one.repeat).min().unwrap_or_default();
+        let period = asked.max(slot * rounds * laps);
+        let mut sessions: Vec<PlannedSession> =
+            placed.into_iter().map(|(slot, session)| planned(session, slot, period)).collect();
+        sessions.sort_by(|one, other| (one.slot, &one.session).cmp(&(other.slot, &other.session)));
+        Ok(Self { slot, clock_guard, rounds, laps, period, sessions, light })
+    }
+
+    /// Time from the beginning of a cycle to the end of its last slot.
+    #[must_use]
+    pub fn cycle(&self) -> Duration {
+        self.slot * self.rounds * self.laps
+    }
+
+    /// Starts of sessions from `after` on, in order of time, without an end.
+    pub fn starts(&self, after: WallTime) -> impl Iterator<Item = SessionStart<'_>> {
+        let first = after.since_unix_epoch().as_nanos() / self.period.as_nanos().max(1);
+        let cycles = if self.sessions.is_empty() { 0..0 } else { first..u128::MAX };
+        cycles.flat_map(|cycle| self.cycle_starts(cycle)).filter(move |start| start.at >= after)
+    }
+
+    fn cycle_starts(&self, cycle: u128) -> impl Iterator<Item = SessionStart<'_>> {
+        let due = move |one: &&PlannedSession| (cycle + u128::from(one.phase)).is_multiple_of(u128::from(one.every));
+        self.sessions.iter().filter(due).filter_map(move |planned| {
+            let begin = u64::try_from(cycle * self.period.as_nanos()).ok()?;
+            let at = Duration::from_nanos(begin) + self.slot * planned.slot + self.clock_guard;
+            Some(SessionStart { at: WallTime::from_unix(at), planned })
+        })
+    }
+}
+
+fn planned(session: TestSession, slot: u32, period: Duration) -> PlannedSession {
+    let repeats = session.repeat.map_or(1, |repeat| repeat.as_nanos() / period.as_nanos().max(1));
+    let every = u32::try_from(repeats).unwrap_or(u32::MAX).max(1);
+    let phase = u32::try_from((session.identity() >> 8) % u64::from(every)).unwrap_or_default();
+    PlannedSession { session, slot, every, phase }
+}
+
+/// Hosts and shares of uplinks that are taken in each slot.
+#[derive(Default)]
+struct TakenSlots<'a> {
+    hosts: HashSet<(u32, String)>,
+    uplinks: HashMap<(u32, &'a str), f64>,
+}
+
+/// Slot of each session: its round, in the first lap where both hosts and the uplinks have room. The order is that of names'
+/// hashes, so that a further session moves only those of its own round.
+fn place(
+    description: &FleetDescription,
+    seating: &SeatingPlan,
+    mut sessions: Vec<TestSession>,
+) -> Vec<(u32, TestSession)> {
+    sessions.sort_by_cached_key(|session| (session.identity(), session.clone()));
+    let mut taken = TakenSlots::default();
+    let mut placed = Vec::with_capacity(sessions.len());
+    for session in sessions {
+        let Some(round) = seating.round(&session.hosts) else { continue };
+        let loads = uplink_loads(description, &session);
+        let mut slot = round;
+        while !taken.has_room(slot, &session, &loads) {
+            slot += seating.seats;
+        }
+        taken.take(slot, &session, &loads);
+        placed.push((slot, session));
+    }
+    placed
+}
+
+/// Load of an uplink.
+struct UplinkLoad<'a> {
+    uplink: &'a str,
+    demand: f64,
+    capacity: f64,
+}
+
+/// Loads of the uplinks that a session crosses. A test of unknown rate takes all of an uplink.
+fn uplink_loads<'a>(description: &'a FleetDescription, session: &TestSession) -> Vec<UplinkLoad<'a>> {
+    let [first, second] = [0, 1].map(|index| uplink(description, &session.addresses[index]));
+    if first == second {
+        return Vec::new();
+    }
+    let rate = session_rate(description, session).map_or(f64::INFINITY, BitRate::bits_per_second);
+    let loads = [first, second].into_iter().flatten().filter_map(|uplink| {
+        let capacity = description.meta.linerate.uplinks.get(uplink)?.capacity?.bits_per_second();
+        Some(UplinkLoad { uplink, demand: rate.min(capacity), capacity })
+    });
+    loads.collect()
+}
+
+fn uplink<'a>(description: &'a FleetDescription, address: &str) -> Option<&'a str> {
+    description.addresses.get(address)?.meta.linerate.uplink.as_deref()
+}
+
+/// Largest rate of a session: that of the slower host's link, or the one that the test asks for.
+pub(crate) fn session_rate(description: &FleetDescription, session: &TestSession) -> Option<BitRate> {
+    let link = |address: &String| description.addresses.get(address)?.meta.linerate.rate;
+    let task = description.tasks.get(&session.task);
+    let asked = task.and_then(|task| description.tests.get(&task.test)?.spec.bandwidth);
+    #[expect(clippy::cast_precision_loss, reason = "a rate, not a count")]
+    let asked = asked.map(|bits| BitRate::from_bits_per_second(bits as f64));
+    let known = session.addresses.iter().filter_map(link).chain(asked);
+    known.min_by(|one, other| one.bits_per_second().total_cmp(&other.bits_per_second()))
+}
+
+impl<'a> TakenSlots<'a> {
+    fn has_room(&self, slot: u32, session: &TestSession, loads: &[UplinkLoad<'_>]) -> bool {
+        let is_free = |host: &String| !self.hosts.contains(&(slot, host.clone()));
+        session.hosts.iter().all(is_free)
+            && loads.iter().all(|load| {
+                let used = self.uplinks.get(&(slot, load.uplink)).copied().unwrap_or_default();
+                // Rates are decimal fractions: a sum that is the capacity must fit.
+                used + load.demand <= load.capacity * (1.0 + 1e-9)
+            })
+    }
+
+    fn take(&mut self, slot: u32, session: &TestSession, loads: &[UplinkLoad<'a>]) {
+        for host in &session.hosts {
+            self.hosts.insert((slot, host.clone()));
+        }
+        for load in loads {
+            *self.uplinks.entry((slot, load.uplink)).or_default() += load.demand;
+        }
+    }
+}
