@@ -73,6 +73,7 @@ const PRINTING: &[&str] = &[
 const HELP_ONLY: &[&str] = &[
     "baseline",
     "diagnose",
+    "fleet agent",
     "history delete",
     "history import",
     "history tag",

@@ -221,6 +221,8 @@ pub struct TestParameters {
     pub duration: Option<Duration>,
     /// Largest rate in bit/s.
     pub bandwidth: Option<u64>,
+    /// Streams at once, which are measured after one alone.
+    pub parallel: Option<u32>,
     /// The others.
     #[serde(flatten)]
     pub others: serde_json::Map<String, Value>,

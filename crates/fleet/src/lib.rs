@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod commands;
 mod cost;
 mod description;
 mod error;
@@ -16,6 +17,7 @@ mod sessions;
 mod timetable;
 mod unique_map;
 
+pub use commands::session_command;
 pub use cost::FleetCost;
 pub use description::{
     AddressGroup, AddressSelector, FleetDescription, HostEntry, MemberAddress, ScheduleEntry, TaskEntry, TestEntry,

@@ -76,6 +76,18 @@ pub struct TestSession {
 }
 
 impl TestSession {
+    /// Name of the address whose agent starts the test.
+    #[must_use]
+    pub fn starter_address(&self) -> &str {
+        &self.addresses[self.starter]
+    }
+
+    /// Name of the address that it is started to.
+    #[must_use]
+    pub fn other_address(&self) -> &str {
+        &self.addresses[1 - self.starter]
+    }
+
     /// Number that follows from the session's name alone.
     pub(crate) fn identity(&self) -> u64 {
         hash(&[&self.task, &self.addresses[0], &self.addresses[1]])
@@ -221,10 +233,16 @@ fn session(
     Ok(session)
 }
 
+/// Time of each transfer of a test.
+pub(crate) fn transfer_time(test: &TestEntry) -> Duration {
+    test.spec.duration.unwrap_or(DEFAULT_TRANSFER)
+}
+
 /// Weight of a test, the longest time that it takes, and the time with data in it.
 fn extent(test: &TestEntry, directions: SessionDirections) -> Option<(TestWeight, Duration, Duration)> {
-    let each = test.spec.duration.unwrap_or(DEFAULT_TRANSFER);
-    let count = if directions == SessionDirections::Both { 2 } else { 1 };
+    let each = transfer_time(test);
+    let runs = if test.spec.parallel > Some(1) { 2 } else { 1 };
+    let count = if directions == SessionDirections::Both { 2 * runs } else { runs };
     Some(match test.kind.as_str() {
         "throughput" => (TestWeight::Exclusive, (each + TRANSFER_OVERHEAD) * count, each * count),
         "diagnose" => (TestWeight::Exclusive, PATH_MEASUREMENT + (each + TRANSFER_OVERHEAD) * count, each * count),

@@ -59,7 +59,7 @@ pub struct SessionStart<'a> {
     /// Time.
     pub at: WallTime,
     /// Session.
-    pub planned: &'a PlannedSession,
+    pub session: &'a TestSession,
 }
 
 impl Timetable {
@@ -93,7 +93,7 @@ impl Timetable {
         self.slot * self.rounds * self.laps
     }
 
-    /// Starts of sessions from `after` on, in order of time, without an end.
+    /// Starts of exclusive sessions from `after` on, in order of time, without an end.
     pub fn starts(&self, after: WallTime) -> impl Iterator<Item = SessionStart<'_>> {
         let first = after.since_unix_epoch().as_nanos() / self.period.as_nanos().max(1);
         let cycles = if self.sessions.is_empty() { 0..0 } else { first..u128::MAX };
@@ -105,9 +105,37 @@ impl Timetable {
         self.sessions.iter().filter(due).filter_map(move |planned| {
             let begin = u64::try_from(cycle * self.period.as_nanos()).ok()?;
             let at = Duration::from_nanos(begin) + self.slot * planned.slot + self.clock_guard;
-            Some(SessionStart { at: WallTime::from_unix(at), planned })
+            Some(SessionStart { at: WallTime::from_unix(at), session: &planned.session })
         })
     }
+
+    /// Next exclusive session from `after` on that the agent of this address starts.
+    #[must_use]
+    pub fn next_exclusive(&self, address: &str, after: WallTime) -> Option<SessionStart<'_>> {
+        let starts = |session: &TestSession| session.starter_address() == address;
+        let is_any = self.sessions.iter().any(|planned| starts(&planned.session));
+        is_any.then(|| self.starts(after).find(|start| starts(start.session))).flatten()
+    }
+
+    /// Next light session from `after` on that the agent of this address starts.
+    #[must_use]
+    pub fn next_light(&self, address: &str, after: WallTime) -> Option<SessionStart<'_>> {
+        let own = self.light.iter().filter(|session| session.starter_address() == address);
+        let starts = own.map(|session| SessionStart { at: next_light_start(session, after), session });
+        starts.min_by(|one, other| (one.at, one.session).cmp(&(other.at, other.session)))
+    }
+}
+
+/// Time between light sessions of a pair whose task has no schedule.
+const DEFAULT_LIGHT_REPEAT: Duration = Duration::from_secs(300);
+
+/// Next time from `after` on with the session's own remainder: pairs are spread over the period.
+fn next_light_start(session: &TestSession, after: WallTime) -> WallTime {
+    let repeat = session.repeat.unwrap_or(DEFAULT_LIGHT_REPEAT).as_nanos().max(1);
+    let phase = u128::from(session.identity()) % repeat;
+    let after = after.since_unix_epoch().as_nanos();
+    let next = after + (phase + repeat - after % repeat) % repeat;
+    WallTime::from_unix(Duration::from_nanos(u64::try_from(next).unwrap_or(u64::MAX)))
 }
 
 fn planned(session: TestSession, slot: u32, period: Duration) -> PlannedSession {

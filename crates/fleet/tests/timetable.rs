@@ -121,17 +121,17 @@ proptest! {
         let mut free: BTreeMap<&str, Duration> = BTreeMap::new();
         for start in &starts {
             let begin = start.at.since_unix_epoch();
-            for host in &start.planned.session.hosts {
+            for host in &start.session.hosts {
                 // The other's clock is ahead by the whole guard, and this host's behind by as much.
                 let least = free.get(host.as_str()).copied().unwrap_or_default();
                 prop_assert!(begin >= least + 2 * timetable.clock_guard, "{}", host);
-                free.insert(host, begin + start.planned.session.duration);
+                free.insert(host, begin + start.session.duration);
             }
         }
         // Each session comes once in each cycle: the first two cycles have each twice.
         let mut counts: BTreeMap<[String; 2], usize> = BTreeMap::new();
         for start in &starts {
-            *counts.entry(pair(start.planned)).or_default() += 1;
+            *counts.entry(start.session.addresses.clone()).or_default() += 1;
         }
         prop_assert!(counts.values().all(|count| *count == 2), "{:?}", counts);
     }
@@ -189,11 +189,11 @@ fn a_rare_task_is_spread_over_the_cycles() {
         .starts(WallTime::default())
         .take_while(|one| one.at.since_unix_epoch() < Duration::from_secs(86_400))
         .collect();
-    let of = |task: &str| starts.iter().filter(|one| one.planned.session.task == task).count();
+    let of = |task: &str| starts.iter().filter(|one| one.session.task == task).count();
     assert_eq!((of("goodput"), of("rare")), (24 * 28, 28));
     let hours: BTreeSet<u64> = starts
         .iter()
-        .filter(|one| one.planned.session.task == "rare")
+        .filter(|one| one.session.task == "rare")
         .map(|one| one.at.since_unix_epoch().as_secs() / 3600)
         .collect();
     assert!(hours.len() > 10, "{hours:?}");
@@ -239,4 +239,34 @@ fn addresses_of_one_host_share_it() {
         let hosts: Vec<&String> = sessions.iter().flat_map(|one| &one.session.hosts).collect();
         assert_eq!(hosts.iter().collect::<BTreeSet<_>>().len(), hosts.len());
     }
+}
+
+/// Each session has one starter, whose agent finds exactly its own.
+#[test]
+fn agents_share_the_sessions() {
+    let mut description = mesh(0..6, 0, "1G");
+    description["tests"]["delay"] = json!({ "type": "latencybg", "spec": {} });
+    description["tasks"]["delay"] = json!({ "group": "all", "test": "delay" });
+    let description = read(&description);
+    let timetable = Timetable::new(&description).expect("a timetable");
+    let (mut started, mut light) = (BTreeSet::new(), BTreeSet::new());
+    for address in description.addresses.keys() {
+        let mut after = WallTime::default();
+        while let Some(start) =
+            timetable.next_exclusive(address, after).filter(|start| start.at.since_unix_epoch() < timetable.period)
+        {
+            assert!(started.insert(start.session.clone()), "{:?} is started twice", start.session);
+            let command = linerate_fleet::session_command(&description, start.session).expect("its command");
+            assert_eq!(command[..4], ["test", start.session.other_address(), "-t", "10s"].map(str::to_owned));
+            after = WallTime::from_unix(start.at.since_unix_epoch() + Duration::from_nanos(1));
+        }
+        let mut after = WallTime::default();
+        while let Some(start) =
+            timetable.next_light(address, after).filter(|start| start.at.since_unix_epoch() < Duration::from_secs(300))
+        {
+            assert!(light.insert(start.session.clone()) && start.at >= after, "{:?}", start.session);
+            after = WallTime::from_unix(start.at.since_unix_epoch() + Duration::from_nanos(1));
+        }
+    }
+    assert_eq!((started.len(), light.len()), (15, 15));
 }

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use linerate_units::MonotonicTime;
 use rustix::process;
 
 use crate::clock::{self, monotonic_now};
@@ -28,6 +29,8 @@ pub struct StreamedCommand<'a> {
     pub environment: &'a [(&'a str, &'a str)],
     /// Signals that end it; `None` for none.
     pub interrupts: Option<&'a InterruptSignals>,
+    /// Time at which it is ended; `None` for never.
+    pub deadline: Option<MonotonicTime>,
 }
 
 /// Environment variables that a program inherits from this process: search path, directories and proxies, none that
@@ -53,6 +56,8 @@ pub enum CommandEnding {
     Status(ExitStatus),
     /// A signal for this process, at which the program was ended with all that it had started.
     Interrupted(Signal),
+    /// The deadline, at which it was ended with all that it had started.
+    TooLate,
 }
 
 /// Output of a running program.
@@ -113,6 +118,9 @@ fn listen(
     loop {
         if let Some(signal) = run.interrupts.and_then(InterruptSignals::pending) {
             return Ok(CommandEnding::Interrupted(signal));
+        }
+        if run.deadline.is_some_and(|deadline| monotonic_now() >= deadline) {
+            return Ok(CommandEnding::TooLate);
         }
         // Check for the exit first, then read: output from before the exit is read after the check.
         let ended = child.try_wait()?;
@@ -203,7 +211,14 @@ mod tests {
 
     fn run<'a>(arguments: &'a [&'a str]) -> StreamedCommand<'a> {
         let directory = Path::new("/usr");
-        StreamedCommand { program: "sh", arguments, directory, environment: &[("A", "b c")], interrupts: None }
+        StreamedCommand {
+            program: "sh",
+            arguments,
+            directory,
+            environment: &[("A", "b c")],
+            interrupts: None,
+            deadline: None,
+        }
     }
 
     fn lines_of(arguments: &[&str]) -> (Vec<String>, CommandEnding) {
@@ -277,6 +292,14 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(has_ended(), "{}", state());
+    }
+
+    #[test]
+    fn the_deadline_ends_it() {
+        let begin = monotonic_now();
+        let late = StreamedCommand { deadline: Some(begin + Duration::from_millis(300)), ..run(&["-c", "sleep 60"]) };
+        assert_eq!(stream(&late, &mut |_| {}).expect("it starts"), CommandEnding::TooLate);
+        assert!(monotonic_now() - begin < Duration::from_secs(30));
     }
 
     #[test]

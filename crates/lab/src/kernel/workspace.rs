@@ -147,6 +147,7 @@ impl<'a> BuildWorkspace<'a> {
             directory: task.directory,
             environment: task.environment,
             interrupts: self.interrupts.as_ref(),
+            deadline: None,
         };
         let mut finished = TaskResult::default();
         let (log, listener, start) = (&mut self.log, &mut *self.listener, self.start);
@@ -162,6 +163,7 @@ impl<'a> BuildWorkspace<'a> {
         })?;
         match ending {
             CommandEnding::Interrupted(signal) => Err(KernelError::Interrupted { signal }),
+            CommandEnding::TooLate => Ok(TaskResult { success: false, ..finished }),
             CommandEnding::Status(status) => Ok(TaskResult { success: status.success(), ..finished }),
         }
     }

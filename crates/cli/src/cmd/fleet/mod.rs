@@ -1,15 +1,18 @@
 //! `linerate fleet`: tests between many hosts, by a description that all of them have.
 
+mod agent;
 mod plan;
 mod text;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 use linerate_history::utc_time;
 use linerate_units::WallTime;
 
 use crate::exit::ExitStatus;
+use crate::values;
 
 /// `linerate fleet`.
 #[derive(Debug, Args)]
@@ -26,6 +29,10 @@ enum FleetCommand {
     ///
     /// The timetable follows from the description alone, so that every host has the same without a message.
     Plan(PlanArguments),
+    /// Run the tests that start at an address of the description, at their times, until it is interrupted
+    ///
+    /// All hosts of the fleet run an agent and a `linerate serve`. Each test is kept in the history of the host that started it.
+    Agent(AgentArguments),
 }
 
 /// `linerate fleet plan`.
@@ -48,6 +55,23 @@ struct PlanArguments {
     verbose: bool,
 }
 
+/// `linerate fleet agent`.
+#[derive(Debug, Args)]
+struct AgentArguments {
+    /// The description: a file in the format of psConfig (docs/fleet.md)
+    #[arg(value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// Name of the address of this host
+    #[arg(long, value_name = "NAME")]
+    address: String,
+    /// End after this time
+    #[arg(long = "for", value_name = "TIME", value_parser = values::duration)]
+    duration: Option<Duration>,
+    /// Print one JSON object per test instead of text
+    #[arg(long)]
+    json: bool,
+}
+
 fn parse_time(text: &str) -> Result<WallTime, String> {
     utc_time::parse(text).ok_or_else(|| "expected a time such as 2026-11-26 or 2026-11-26T06:00 (UTC)".to_owned())
 }
@@ -56,5 +80,6 @@ fn parse_time(text: &str) -> Result<WallTime, String> {
 pub(crate) fn run(arguments: &FleetArguments) -> ExitStatus {
     match &arguments.command {
         FleetCommand::Plan(arguments) => plan::run(arguments),
+        FleetCommand::Agent(arguments) => agent::run(arguments),
     }
 }

@@ -29,9 +29,8 @@ pub(super) fn run(arguments: &PlanArguments) -> ExitStatus {
 
 fn show(arguments: &PlanArguments) -> Result<(), String> {
     let description = read(&arguments.file)?;
-    if let Some(name) = arguments.address.as_ref().filter(|name| !description.addresses.contains_key(*name)) {
-        let names: Vec<&str> = description.addresses.keys().map(String::as_str).take(10).collect();
-        return Err(format!("the description has no address {name:?}; it has {}", names.join(", ")));
+    if let Some(name) = &arguments.address {
+        check_address(&description, name)?;
     }
     let mut timetable = Timetable::new(&description).map_err(|error| error.to_string())?;
     let cost = FleetCost::of(&timetable, &description);
@@ -57,11 +56,19 @@ fn show(arguments: &PlanArguments) -> Result<(), String> {
 
 /// Start of a session in the document: its time, and its place in the timetable's list.
 fn start_document(start: &SessionStart<'_>) -> serde_json::Value {
-    let session = &start.planned.session;
+    let session = start.session;
     json!({ "at": rfc3339(start.at), "task": session.task, "addresses": session.addresses })
 }
 
-fn read(file: &Path) -> Result<FleetDescription, String> {
+pub(super) fn check_address(description: &FleetDescription, name: &str) -> Result<(), String> {
+    if description.addresses.contains_key(name) {
+        return Ok(());
+    }
+    let names: Vec<&str> = description.addresses.keys().map(String::as_str).take(10).collect();
+    Err(format!("the description has no address {name:?}; it has {}", names.join(", ")))
+}
+
+pub(super) fn read(file: &Path) -> Result<FleetDescription, String> {
     let text = if file == Path::new("-") {
         let mut text = String::new();
         io::stdin().read_to_string(&mut text).map(|_| text)

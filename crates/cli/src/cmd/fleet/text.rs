@@ -33,9 +33,7 @@ pub(super) fn plan(plan: &ShownPlan<'_>, style: TextStyle) -> String {
         let _ = writeln!(text, "From {} UTC on:", date_and_time(plan.from));
     }
     for start in plan.starts {
-        let line = format!("  {}  {}", date_and_time(start.at), session_line(&start.planned.session));
-        // A name that is cut short is another host's.
-        let _ = writeln!(text, "{line}");
+        let _ = writeln!(text, "  {}", start_line(start));
     }
     text
 }
@@ -89,6 +87,11 @@ fn data(cost: &FleetCost) -> String {
         (false, true) => format!("Data of a cycle: at most {}.", display::size(cost.data)),
         (false, false) => format!("Data of a cycle: at most {}, and {unknown}", display::size(cost.data)),
     }
+}
+
+/// Time and session. A name that is cut short is another host's, so the line is never cut.
+pub(super) fn start_line(start: &SessionStart<'_>) -> String {
+    format!("{}  {}", date_and_time(start.at), session_line(start.session))
 }
 
 fn session_line(session: &TestSession) -> String {

@@ -1,0 +1,44 @@
+//! Command line of a session.
+
+use core::time::Duration;
+
+use crate::description::FleetDescription;
+use crate::sessions::{self, SessionDirections, TestSession};
+
+/// Packets of a light session: a few seconds at the rate of `linerate path`.
+const LIGHT_PACKETS: u32 = 50;
+
+/// Arguments of linerate with which the agent of the starting address runs a session; `None` when the session is not one of
+/// this description.
+#[must_use]
+pub fn session_command(description: &FleetDescription, session: &TestSession) -> Option<Vec<String>> {
+    let address = &description.addresses.get(session.other_address())?.address;
+    let test = description.tests.get(&description.tasks.get(&session.task)?.test)?;
+    let time = seconds(sessions::transfer_time(test));
+    let mut command: Vec<String> = Vec::new();
+    let mut add = |words: &[&str]| command.extend(words.iter().map(|word| (*word).to_owned()));
+    match session.kind.as_str() {
+        "throughput" => {
+            let streams = test.spec.parallel.unwrap_or(1).to_string();
+            add(&["test", address, "-t", &time, "-P", &streams]);
+            add(direction(session));
+        }
+        "load" => add(&["load", address, "-t", &time, "--idle", &time]),
+        "diagnose" => add(&["diagnose", address, "--", "-t", time.trim_end_matches('s')]),
+        _ => add(&["path", address, "--no-capacity", "--count", &LIGHT_PACKETS.to_string()]),
+    }
+    Some(command)
+}
+
+/// Option for a session in one direction only: up is away from the host that starts it.
+fn direction(session: &TestSession) -> &'static [&'static str] {
+    match (session.directions, session.starter) {
+        (SessionDirections::Both, _) => &[],
+        (SessionDirections::Forward, 0) | (SessionDirections::Backward, 1) => &["--up"],
+        _ => &["--down"],
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{}s", time.as_secs().max(1))
+}
