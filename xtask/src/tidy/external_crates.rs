@@ -1,4 +1,4 @@
-//! Every external crate is listed and justified in the README, and no other.
+//! Every external crate is listed and justified in CONTRIBUTING.md, and no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,31 +8,31 @@ use crate::repository::Repository;
 
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "external-crates",
-    statement: "every external crate is in the README's table with its reason, and the stated counts are correct",
+    statement: "every external crate is in CONTRIBUTING.md's table with its reason, and the stated counts are correct",
     check,
 };
 
-const README: &str = "README.md";
+const PAGE: &str = "CONTRIBUTING.md";
 const HEADING: &str = "## Dependencies";
 
-/// Row of the README's table.
+/// Row of the page's table.
 struct DependencyRow<'a> {
     cells: Vec<&'a str>,
     line: usize,
 }
 
 fn check(repository: &Repository) -> Vec<InvariantViolation> {
-    let Some(readme) = repository.text(README) else {
-        return vec![InvariantViolation::new(README, 1, "is missing")];
+    let Some(page) = repository.text(PAGE) else {
+        return vec![InvariantViolation::new(PAGE, 1, "is missing")];
     };
-    let rows = rows(readme);
+    let rows = rows(page);
     let used = used_crates(repository);
     let mut violations = Vec::new();
     for (name, manifest) in &used {
         if !rows.contains_key(name) {
             let line = dependency_line(repository.text(manifest).unwrap_or_default(), name);
             let message = format!(
-                "`{name}` has no row under \"{HEADING}\" in {README}: add one with its purpose and the reason for it"
+                "`{name}` has no row under \"{HEADING}\" in {PAGE}: add one with its purpose and the reason for it"
             );
             violations.push(InvariantViolation::new(manifest, line, message));
         }
@@ -40,20 +40,16 @@ fn check(repository: &Repository) -> Vec<InvariantViolation> {
     for (name, row) in &rows {
         if !used.contains_key(name) {
             violations.push(InvariantViolation::new(
-                README,
+                PAGE,
                 row.line,
                 format!("`{name}` is not a direct dependency of any crate"),
             ));
         } else if row.cells.len() < 3 || row.cells.iter().any(|cell| cell.is_empty()) {
-            violations.push(InvariantViolation::new(
-                README,
-                row.line,
-                format!("`{name}` needs a purpose and a reason"),
-            ));
+            violations.push(InvariantViolation::new(PAGE, row.line, format!("`{name}` needs a purpose and a reason")));
         }
     }
     violations.extend(unused_workspace_entries(repository, &used));
-    violations.extend(counts(repository, readme));
+    violations.extend(counts(repository, page));
     violations
 }
 
@@ -69,10 +65,10 @@ fn used_crates(repository: &Repository) -> BTreeMap<String, String> {
 }
 
 /// Returns the rows below the heading by crate, without the table's head.
-fn rows(readme: &str) -> BTreeMap<String, DependencyRow<'_>> {
+fn rows(page: &str) -> BTreeMap<String, DependencyRow<'_>> {
     let mut rows = BTreeMap::new();
     let mut inside = false;
-    for (index, line) in readme.lines().enumerate() {
+    for (index, line) in page.lines().enumerate() {
         if line.starts_with("## ") {
             inside = line == HEADING;
         }
@@ -100,8 +96,8 @@ fn unused_workspace_entries(repository: &Repository, used: &BTreeMap<String, Str
         .collect()
 }
 
-/// Checks the number of crates that the README states for the binary.
-fn counts(repository: &Repository, readme: &str) -> Option<InvariantViolation> {
+/// Checks the number of crates that the page states for the binary.
+fn counts(repository: &Repository, page: &str) -> Option<InvariantViolation> {
     let direct: BTreeSet<&str> = repository
         .packages()
         .iter()
@@ -111,8 +107,8 @@ fn counts(repository: &Repository, readme: &str) -> Option<InvariantViolation> {
         .map(|dependency| dependency.name.as_str())
         .collect();
     let sentence = format!("{} direct dependencies, {} crates in all", direct.len(), repository.external_crates());
-    let line = readme.lines().position(|line| line == HEADING).map_or(1, |index| index + 1);
-    (!readme.contains(&sentence)).then(|| InvariantViolation::new(README, line, format!("must contain \"{sentence}\"")))
+    let line = page.lines().position(|line| line == HEADING).map_or(1, |index| index + 1);
+    (!page.contains(&sentence)).then(|| InvariantViolation::new(PAGE, line, format!("must contain \"{sentence}\"")))
 }
 
 #[cfg(test)]
@@ -120,60 +116,60 @@ mod tests {
     use super::*;
     use crate::tidy::NO_VIOLATIONS;
 
-    const README_TEXT: &str = "# x\n\n| `no` | row | here |\n\n## Dependencies\n\n1 direct dependencies, 4 crates in \
+    const PAGE_TEXT: &str = "# x\n\n| `no` | row | here |\n\n## Dependencies\n\n1 direct dependencies, 4 crates in \
                                all\n\n\
                                | crate | for | why |\n|---|---|---|\n| `serde` | data | a standard |\n| `proptest` | \
                                tests | shrinks |\n\n## Next\n";
 
-    fn repository(readme: &str, dependencies: &[&str]) -> Repository {
+    fn repository(page: &str, dependencies: &[&str]) -> Repository {
         let root = "[workspace.dependencies]\nserde = \"1\"\nlinerate-units = { path = \"x\" }\n";
         let manifest = "[dependencies]\nserde.workspace = true\nlibc.workspace = true\n";
-        Repository::from_files(&[("README.md", readme), ("Cargo.toml", root), ("crates/model/Cargo.toml", manifest)])
+        Repository::from_files(&[(PAGE, page), ("Cargo.toml", root), ("crates/model/Cargo.toml", manifest)])
             .with_package("crates/model", dependencies)
             .with_external_crates(4)
     }
 
     #[test]
     fn a_table_of_exactly_the_used_crates_passes() {
-        assert_eq!(check(&repository(README_TEXT, &["serde", "linerate-units", "proptest?"])), NO_VIOLATIONS);
+        assert_eq!(check(&repository(PAGE_TEXT, &["serde", "linerate-units", "proptest?"])), NO_VIOLATIONS);
     }
 
     #[test]
     fn a_crate_without_a_row_is_reported_in_its_manifest() {
-        let readme = README_TEXT.replace("1 direct", "2 direct");
-        let violations = check(&repository(&readme, &["serde", "libc", "proptest?"]));
+        let page = PAGE_TEXT.replace("1 direct", "2 direct");
+        let violations = check(&repository(&page, &["serde", "libc", "proptest?"]));
         assert_eq!(violations.len(), 1);
         assert_eq!(violations[0].line, 3);
         assert!(violations[0].message.contains("`libc` has no row"));
     }
 
     #[test]
-    fn a_row_without_a_crate_is_reported_in_the_readme() {
-        let violations = check(&repository(README_TEXT, &["serde"]));
+    fn a_row_without_a_crate_is_reported_in_the_table() {
+        let violations = check(&repository(PAGE_TEXT, &["serde"]));
         assert_eq!(violations.len(), 1);
-        assert_eq!((violations[0].path.as_str(), violations[0].line), (README, 12));
+        assert_eq!((violations[0].path.as_str(), violations[0].line), (PAGE, 12));
     }
 
     #[test]
     fn a_row_without_a_reason_is_refused() {
-        let readme = README_TEXT.replace("| a standard |", "| |");
-        let violations = check(&repository(&readme, &["serde", "proptest?"]));
+        let page = PAGE_TEXT.replace("| a standard |", "| |");
+        let violations = check(&repository(&page, &["serde", "proptest?"]));
         assert_eq!(violations.len(), 1);
         assert!(violations[0].message.contains("reason"));
     }
 
     #[test]
     fn an_unused_entry_of_the_workspace_is_reported() {
-        let readme = README_TEXT.replace("| `serde` | data | a standard |\n", "").replace("1 direct", "0 direct");
-        let violations = check(&repository(&readme, &["proptest?"]));
+        let page = PAGE_TEXT.replace("| `serde` | data | a standard |\n", "").replace("1 direct", "0 direct");
+        let violations = check(&repository(&page, &["proptest?"]));
         assert_eq!(violations.len(), 1);
         assert_eq!((violations[0].path.as_str(), violations[0].line), ("Cargo.toml", 2));
     }
 
     #[test]
     fn a_wrong_count_is_reported_with_the_right_one() {
-        let readme = README_TEXT.replace("4 crates", "3 crates");
-        let violations = check(&repository(&readme, &["serde", "proptest?"]));
+        let page = PAGE_TEXT.replace("4 crates", "3 crates");
+        let violations = check(&repository(&page, &["serde", "proptest?"]));
         assert_eq!(violations.len(), 1);
         assert!(violations[0].message.contains("1 direct dependencies, 4 crates in all"));
     }
