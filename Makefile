@@ -1,6 +1,6 @@
-# The two commands of the README. Everything else is cargo: see CONTRIBUTING.md.
+# The two commands of README.md, and its documents as a site. Everything else is cargo: see CONTRIBUTING.md.
 
-.PHONY: demo test
+.PHONY: demo docs test
 
 # A real throughput measurement between real processes over loopback, from a clean clone.
 demo:
@@ -11,3 +11,7 @@ demo:
 # lab's kernel is built once and stays in the user's cache. `make test ARGUMENTS=--without-root` leaves out the latter.
 test:
 	@packaging/test.sh $(ARGUMENTS)
+
+# The documents as a site, below target/site: mdBook is installed below target/tools at first.
+docs:
+	@cargo xtask site

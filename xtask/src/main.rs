@@ -5,6 +5,7 @@
 //! * `bench` measures linerate against other programs and a bare loop, interleaved, and writes BENCHMARKS.md; `bench lab`
 //!   measures the speed of the lab's virtual time, and writes docs/lab-speed.md;
 //! * `figures` prints figures of the code, next to those of other projects and of the past;
+//! * `site` makes a site of the documents with mdBook, below target/site;
 //! * `schema` writes the JSON Schemas of the documents to docs/schema;
 //! * `effect` tunes the hosts of every path of the library in the lab, and writes docs/tune.md;
 //! * `checklist` runs the commands of the seeds' checklist, and writes docs/seeds-checked.md;
@@ -30,6 +31,7 @@ mod effect;
 mod figures;
 mod interop;
 mod long_tests;
+mod markdown;
 mod newest_iperf3;
 mod repository;
 mod rust_file;
@@ -37,6 +39,7 @@ mod scale;
 mod schema;
 mod shaping;
 mod simulate;
+mod site;
 mod test_run;
 mod tidy;
 mod truth;
@@ -55,6 +58,7 @@ const USAGE: &str = "usage: cargo xtask tidy
        cargo xtask interop [--quick] [--write] [--newest PATH] [--linerate PATH] [--jobs N] [--only TEXT]
        cargo xtask scale [--only SECTION]... [--out FILE] [--linerate PATH]
        cargo xtask shaping [--runs N] [--bed NAME]... [--back-end ID]... [--out FILE] [--linerate PATH]
+       cargo xtask site
        cargo xtask simulate [--runs N] [--seed S] [--without-lab] [--out FILE] [--linerate PATH]
        cargo xtask truth --random N [--seed S] [--quick] [--only K | --show K] [--again] [--jobs N] [--out FILE]
                          [--linerate PATH]
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         Some((task, options)) if task == "interop" => interop::run(options),
         Some((task, options)) if task == "scale" => scale::run(options),
         Some((task, options)) if task == "shaping" => shaping::run(options),
+        Some((task, [])) if task == "site" => site::run(),
         Some((task, options)) if task == "simulate" => simulate::run(options),
         Some((task, options @ [_, ..])) if task == "truth" => truth::run(options),
         Some((task, [])) if long_tests::is_task(task) => long_tests::run(task),

@@ -14,6 +14,7 @@ use crate::workspace::{PLATFORM, cargo, cargo_metadata, output_of};
 #[derive(Default)]
 pub(crate) struct Repository {
     files: BTreeMap<String, String>,
+    other_files: BTreeSet<String>,
     rust_files: BTreeMap<String, RustFile>,
     packages: Vec<WorkspacePackage>,
     external_crates: usize,
@@ -66,9 +67,25 @@ impl Repository {
 
     /// Reads the same files without cargo's metadata, also of a tree that is no workspace of this version.
     pub(crate) fn read_files(root: &Path) -> Result<Self> {
-        let files = files(root)?;
+        let (files, other_files) = files(root)?;
         let rust_files = rust_files(&files)?;
-        Ok(Self { files, rust_files, ..Self::default() })
+        Ok(Self { files, other_files, rust_files, ..Self::default() })
+    }
+
+    /// Returns the paths of all files, also of those that are not text.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().chain(&self.other_files).map(String::as_str)
+    }
+
+    /// True for a folder that has files.
+    pub(crate) fn is_folder(&self, path: &str) -> bool {
+        let start = format!("{path}/");
+        path.is_empty() || self.paths().any(|found| found.starts_with(&start))
+    }
+
+    /// True for a file or a folder of the repository.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.files.contains_key(path) || self.other_files.contains(path) || self.is_folder(path)
     }
 
     /// Returns the text of the file at `path`.
@@ -107,7 +124,8 @@ pub(crate) fn has_extension(path: &str, extension: &str) -> bool {
     Path::new(path).extension().is_some_and(|found| found == extension)
 }
 
-fn files(root: &Path) -> Result<BTreeMap<String, String>> {
+/// Reads the texts, and the paths of the other files.
+fn files(root: &Path) -> Result<(BTreeMap<String, String>, BTreeSet<String>)> {
     // A fresh container often runs as another user than the owner of the clone: this list is safe nevertheless.
     let list = output_of(
         Command::new("git")
@@ -115,15 +133,16 @@ fn files(root: &Path) -> Result<BTreeMap<String, String>> {
             .current_dir(root),
     )?;
     let mut files = BTreeMap::new();
+    let mut others = BTreeSet::new();
     for path in list.lines() {
-        // Files removed but still in the index, and files that are not text, are not checked.
-        if let Ok(bytes) = std::fs::read(root.join(path))
-            && let Ok(text) = String::from_utf8(bytes)
-        {
-            files.insert(path.to_owned(), text);
+        // Files removed but still in the index are not there.
+        let Ok(bytes) = std::fs::read(root.join(path)) else { continue };
+        match String::from_utf8(bytes) {
+            Ok(text) => drop(files.insert(path.to_owned(), text)),
+            Err(_) => drop(others.insert(path.to_owned())),
         }
     }
-    Ok(files)
+    Ok((files, others))
 }
 
 /// Splits all Rust files into tokens, and marks the modules of tests that are in files of their own.

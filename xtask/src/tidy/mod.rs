@@ -13,6 +13,7 @@ mod effects;
 mod external_crates;
 mod file_length;
 pub(crate) mod glossary;
+mod links;
 mod lints;
 mod lockfile;
 mod machine_traces;
@@ -56,6 +57,7 @@ const INVARIANTS: &[Invariant] = &[
     architecture::INVARIANT,
     packaging::INVARIANT,
     threat_model::INVARIANT,
+    links::INVARIANT,
 ];
 
 /// Location that violates an invariant.
