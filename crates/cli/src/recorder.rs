@@ -88,16 +88,18 @@ impl RunPage {
 
 /// Same as [`keep`], and writes the run's page; a guest of the lab leaves that to the host.
 pub(crate) fn record_with_page(run: &RunDocument, quietly: bool, page: Option<&RunPage>) {
-    if HISTORY_DISABLED.load(Ordering::Relaxed) {
-        return write_page(run, page);
-    }
-    if let Some(file) = std::env::var_os(RESULT_FILE).filter(|file| !file.is_empty()) {
+    let is_disabled = HISTORY_DISABLED.load(Ordering::Relaxed);
+    let for_host = std::env::var_os(RESULT_FILE).filter(|file| !file.is_empty() && (page.is_some() || !is_disabled));
+    if let Some(file) = for_host {
         if let Err(problem) = append_for_host(Path::new(&file), run, quietly, page) {
             warn(&problem);
         }
         return;
     }
     write_page(run, page);
+    if is_disabled {
+        return;
+    }
     match store(run) {
         Ok(Some(id)) if !quietly => console::note(&format!("kept as run {id} (`linerate history show {id}`)")),
         Ok(_) => {}
@@ -158,15 +160,9 @@ pub(crate) struct GuestMailbox {
 }
 
 impl GuestMailbox {
-    /// Creates a directory that only this user can read; `None` when nothing is recorded, or with a warning when that
-    /// fails.
+    /// Creates a directory that only this user can read; `None` with a warning when that fails. It is needed without a
+    /// history, too, as a run's page is written on this host.
     pub(crate) fn new() -> Option<Self> {
-        // A guest within a guest sends its runs to the outermost host: there is no history in between.
-        if HISTORY_DISABLED.load(Ordering::Relaxed)
-            || matches!(HistoryLocation::from_environment(), Ok(HistoryLocation::Off))
-        {
-            return None;
-        }
         let mut random = [0; 8];
         let made = linerate_sys::host::random_bytes(&mut random).map_err(|cause| cause.to_string()).and_then(|()| {
             let name = format!("linerate-runs-{:016x}", u64::from_ne_bytes(random));
@@ -194,8 +190,8 @@ impl GuestMailbox {
     }
 
     /// Records the guest's runs as runs on this emulated path, at this host's time: the guest's clock starts at the
-    /// same moment in every session.
-    pub(crate) fn empty(&self, path: &LabPath, started_at: WallTime) {
+    /// same moment in every session. `typed` is the command line on this host, where that is the run's own.
+    pub(crate) fn empty(&self, path: &LabPath, started_at: WallTime, typed: Option<&[String]>) {
         let text = match std::fs::read_to_string(self.file()) {
             Ok(text) => text,
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return,
@@ -209,6 +205,9 @@ impl GuestMailbox {
                 Ok(IncomingRun { quietly, page, mut run }) => {
                     let first = *first.get_or_insert(run.started_at_unix_ns);
                     convert_to_host_run(&mut run, path, started_at, first);
+                    if let Some(typed) = typed {
+                        run.arguments = typed.to_vec();
+                    }
                     record_with_page(&run, quietly, page.as_ref());
                 }
                 Err(cause) => warn(&format!("reading the runs of the guest: {cause}")),

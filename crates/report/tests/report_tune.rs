@@ -26,6 +26,18 @@ fn flat(text: &str) -> String {
 }
 
 #[test]
+fn changes_on_an_emulated_path_need_no_undoing() {
+    let mut run = runs::tune();
+    let presentation = present(&run);
+    assert!(!presentation.settings.undo.is_empty(), "{:?}", presentation.settings);
+    assert_eq!(presentation.next.as_deref(), Some("sudo linerate tune undo"));
+    run.host = "lab:300m-20ms".to_owned();
+    let presentation = present(&run);
+    assert!(!presentation.settings.settings.is_empty());
+    assert_eq!((presentation.settings.undo.as_slice(), presentation.next.as_deref()), (&[][..], None));
+}
+
+#[test]
 fn names_are_unique() {
     for (name, run) in runs::all() {
         let presentation = present(&run);

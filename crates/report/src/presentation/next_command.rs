@@ -39,13 +39,17 @@ impl Target {
         Some(Self { arguments: format!("{}{port}{push}", run.host) })
     }
 
+    fn is_in_lab(&self) -> bool {
+        self.arguments.starts_with("lab:")
+    }
+
     fn command(&self, name: &str) -> String {
         format!("linerate {name} {}", self.arguments)
     }
 
     /// The same for a command that changes this host; in the lab no privilege is needed.
     fn privileged(&self, name: &str) -> String {
-        let sudo = if self.arguments.starts_with("lab:") { "" } else { "sudo " };
+        let sudo = if self.is_in_lab() { "" } else { "sudo " };
         format!("{sudo}{}", self.command(name))
     }
 }
@@ -62,6 +66,8 @@ fn after_diagnosis(cause: Cause, target: &Target) -> Option<String> {
 
 fn after_tuning(outcome: TuneOutcome, target: &Target) -> Option<String> {
     match outcome {
+        // Hosts of the lab are gone with their settings.
+        TuneOutcome::Kept if target.is_in_lab() => None,
         TuneOutcome::Kept => Some("sudo linerate tune undo".to_owned()),
         TuneOutcome::Planned => Some(target.privileged("tune")),
         TuneOutcome::NothingToChange => Some(target.command("load")),
@@ -87,7 +93,7 @@ fn shape(document: &LoadDocument, run: &RunDocument, target: &Target) -> Option<
     // Payload is a few percent below the link's rate, which is where a shaper belongs.
     let rates: Vec<String> =
         [up, down].into_iter().flatten().map(|(name, rate)| format!("--{name} {}", rounded_down(rate))).collect();
-    let sudo = if run.host.starts_with("lab:") { "" } else { "sudo " };
+    let sudo = if target.is_in_lab() { "" } else { "sudo " };
     (!rates.is_empty())
         .then(|| format!("{sudo}linerate shape {device} {} --verify {}", rates.join(" "), target.arguments))
 }

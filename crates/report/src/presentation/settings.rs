@@ -14,7 +14,8 @@ pub(super) fn in_effect(run: &RunDocument) -> SettingsInEffect {
         return SettingsInEffect { settings, undo: Vec::new() };
     }
     let mut undo: Vec<String> = Vec::new();
-    for set in kept {
+    // Hosts of the lab are gone with their settings.
+    for set in kept.iter().filter(|_| !run.host.starts_with("lab:")) {
         if !undo.contains(&set.undo) {
             undo.push(set.undo.clone());
         }

@@ -19,6 +19,7 @@ use linerate_units::display;
 
 use super::arguments::{self, LabOptions, LabRunArguments};
 use super::path::{self, FoundPath};
+use crate::cmd::measurement::own_arguments;
 use crate::console;
 use crate::exit::ExitStatus;
 use crate::recorder::{self, GuestMailbox};
@@ -44,9 +45,11 @@ pub(crate) fn run(arguments: &LabRunArguments) -> std::process::ExitCode {
 /// Prepared request, and the destination of its runs.
 struct PreparedRun {
     request: SessionRequest,
-    /// Mailbox of the guest's runs; `None` when they are not recorded.
+    /// Mailbox of the guest's runs; `None` when it could not be made.
     mailbox: Option<GuestMailbox>,
     path: LabPath,
+    /// Command line on this host, where it names the path instead of a host.
+    typed: Option<Vec<String>>,
 }
 
 impl PreparedRun {
@@ -54,7 +57,7 @@ impl PreparedRun {
         let started_at = clock::realtime_now();
         let exit = execute_request(&self.request, options);
         if let Some(mailbox) = &self.mailbox {
-            mailbox.empty(&self.path, started_at);
+            mailbox.empty(&self.path, started_at, self.typed.as_deref());
         }
         exit
     }
@@ -114,7 +117,8 @@ pub(crate) fn run_on_path(target: &LabTarget<'_>, arguments: &[OsString]) -> std
             .iter()
             .map(|word| if word == target.host { FAR.to_owned() } else { word.to_string_lossy().into_owned() });
         let command: Vec<String> = ["linerate".to_owned()].into_iter().chain(there).collect();
-        prepare(path::find(target.name)?, &command, &options)
+        let prepared = prepare(path::find(target.name)?, &command, &options)?;
+        Ok(PreparedRun { typed: Some(own_arguments()), ..prepared })
     });
     match prepared {
         Ok(prepared) => prepared.execute(&options),
@@ -228,7 +232,7 @@ fn prepare(found: FoundPath, command: &[String], options: &LabOptions) -> Result
         linerate,
         containment: ProcessContainment::Best,
     };
-    Ok(PreparedRun { request, mailbox, path })
+    Ok(PreparedRun { request, mailbox, path, typed: None })
 }
 
 fn unable(text: &str, advice: Option<&str>) -> ExitStatus {
