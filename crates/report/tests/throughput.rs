@@ -227,7 +227,7 @@ fn an_interrupted_series_is_marked() {
     let mut cut = run(Direction::Up, 1, 1e6, &TcpReport::default());
     cut.report.termination = TestTermination::Interrupted { signal: Some("Interrupt(2)".to_owned()) };
     let text = result_text(&result(vec![cut, failed]), TextStyle::plain());
-    assert!(text.contains("    cut short: interrupted by Interrupt(2)\n"), "{text}");
+    assert!(text.contains("    cut short: interrupted (SIGINT)\n"), "{text}");
     assert!(
         text.contains(
             "  ↓ down  1 stream       no data\n    failed: unable to read from stream socket: \\x1b[31mno\\x1b[0m\n"

@@ -303,13 +303,23 @@ fn facts(run: &RunDocument) -> Vec<NamedFact> {
     facts
 }
 
+/// Text of an interruption by the signal that iperf3 calls so, such as `Interrupt(2)`.
+pub(crate) fn interruption(signal: Option<&str>) -> String {
+    let number = signal.and_then(|signal| signal.rsplit_once('(')?.1.strip_suffix(')'));
+    match (number, signal) {
+        (Some("1"), _) => "interrupted (SIGHUP)".to_owned(),
+        (Some("2"), _) => "interrupted (SIGINT)".to_owned(),
+        (Some("15"), _) => "interrupted (SIGTERM)".to_owned(),
+        (_, Some(signal)) => format!("interrupted ({signal})"),
+        (_, None) => "interrupted".to_owned(),
+    }
+}
+
 /// Reason for an early end; `None` for a complete run.
 fn ending_text(termination: &TestTermination) -> Option<String> {
     match termination {
         TestTermination::Complete => None,
-        TestTermination::Interrupted { signal } => {
-            Some(format!("cut short: interrupted by {}", signal.as_deref().unwrap_or("a signal")))
-        }
+        TestTermination::Interrupted { signal } => Some(format!("cut short: {}", interruption(signal.as_deref()))),
         TestTermination::PeerTerminated => Some("cut short: the far end was terminated".to_owned()),
         TestTermination::Failed { message } => Some(format!("failed: {message}")),
     }

@@ -28,8 +28,8 @@ pub(super) fn sentence(diagnosis: &TransferDiagnosis) -> Option<String> {
     // A bound below the goodput is outdated: its inputs have changed meanwhile. One far above is irrelevant.
     let near = diagnosis.goodput..diagnosis.goodput * MAX_BOUND_RATIO;
     let next = diagnosis.next.as_ref().filter(|next| near.contains(&next.rate));
-    let next =
-        next.map_or_else(String::new, |next| format!(" Next: {}, {}.", next.kind.title(), display::rate(next.rate)));
+    let next = next
+        .map_or_else(String::new, |next| format!(" Next limit: {}, {}.", next.kind.title(), display::rate(next.rate)));
     Some(format!("{}{sure}{next}", first.text))
 }
 

@@ -9,6 +9,7 @@ use super::style::{TextColour, TextStyle};
 use super::verdict::{self, whole_percent};
 use super::{diagnosis, run_comparison};
 use crate::escape;
+use crate::presentation::interruption;
 
 /// Lines of a summary, the runs and the heading included.
 const MAX_LINES: usize = crate::text::MAX_SUMMARY_LINES;
@@ -240,8 +241,7 @@ fn ending(termination: &TestTermination) -> Option<String> {
     match termination {
         TestTermination::Complete => None,
         TestTermination::Interrupted { signal } => {
-            let signal = signal.as_deref().unwrap_or("a signal");
-            Some(format!("cut short: interrupted by {}", escape::line(signal)))
+            Some(format!("cut short: {}", escape::line(&interruption(signal.as_deref()))))
         }
         TestTermination::PeerTerminated => Some("cut short: the server was terminated".to_owned()),
         TestTermination::Failed { message } => Some(format!("failed: {}", escape::line(message))),
