@@ -72,7 +72,9 @@ fn the_answer_comes_first_and_in_both_kinds_of_units() {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(!text.contains('\x1b'), "colours are for terminals");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.lines().count() <= 12 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let all = output("bdp 10G 117ms -v");
+    assert!(all.contains("two products      292.5 MB = 278.95 MiB = 292 500 000 B"), "{all}");
 }
 
 #[test]

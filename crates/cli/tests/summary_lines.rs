@@ -48,6 +48,11 @@ fn every_result_is_twelve_lines_that_fit() {
         "shape lo --up 10M --back-end htb+bfifo --dry-run",
         "tune --rate 1G --rtt 200ms",
         "tune --rate 10G --rtt 117ms",
+        "calc bdp 10G 117ms",
+        "calc loss --rate 256M --rtt 53ms --mss 8960",
+        "baseline -q -t 100ms -s 1MiB",
+        "doctor --check",
+        "history show last",
     ];
     // The narrower terminal has more lines; the wider one is tried where nothing is measured.
     let narrow = measured.iter().map(|line| (line.as_str(), &["60"][..]));

@@ -2,6 +2,7 @@
 
 mod arguments;
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use linerate_documents::baseline::BaselineDocument;
@@ -11,6 +12,7 @@ use linerate_model::baseline::{HostBaseline, TimedTransfer};
 use linerate_model::fact::Fact;
 use linerate_report::escape;
 use linerate_report::text::wrap_text;
+use linerate_report::throughput_text::TextStyle;
 
 pub(crate) use arguments::BaselineArguments;
 
@@ -47,7 +49,7 @@ pub(crate) fn run(arguments: &BaselineArguments) -> ExitStatus {
     if arguments.json {
         print_json(DocumentKind::Baseline, &BaselineDocument::new(VERSION, &measured));
     } else {
-        console::data(&text(&measured, &directory));
+        console::data(&text(&measured, &directory, console::data_style()));
     }
     match (interrupts.pending(), measured.loopback.known()) {
         (Some(_), _) => ExitStatus::Partial,
@@ -65,58 +67,67 @@ const fn step_name(step: BaselineStep) -> &'static str {
     }
 }
 
-/// Widths of the name and rate columns.
+/// Width of the name column.
 const NAME_WIDTH: usize = 18;
-const RATE_WIDTH: usize = 14;
-const WIDTH: usize = 80;
+/// Width of a rate.
+const RATE_WIDTH: usize = 10;
 
-fn text(baseline: &HostBaseline, directory: &Path) -> String {
-    let mut lines =
-        vec![format!("{:NAME_WIDTH$}{:>RATE_WIDTH$}{:>RATE_WIDTH$}  one processor", "", "rate", "per second")];
+/// Renders the rates, one line each, and the reasons for those that are unknown.
+fn text(baseline: &HostBaseline, directory: &Path, style: TextStyle) -> String {
     let mut notes: Vec<String> = Vec::new();
     let received = baseline.loopback.clone().map(|loopback| loopback.received);
-    push(&mut lines, &mut notes, "memory to memory", "TCP over loopback", &received);
-    for (rates, how) in [(&baseline.direct, "past the page cache"), (&baseline.cached, "through the page cache")] {
-        push(&mut lines, &mut notes, "disk to memory", how, &rates.read);
-        push(&mut lines, &mut notes, "memory to disk", how, &rates.write);
-        push(&mut lines, &mut notes, "disk to disk", how, &rates.copy);
+    let mut lines = vec![format!("{:NAME_WIDTH$}  rate and share of one processor", "")];
+    lines.push(row("memory to memory", &[("TCP over loopback", &received)], &mut notes));
+    let (direct, cached) = (&baseline.direct, &baseline.cached);
+    let pairs = [
+        ("disk to memory", &direct.read, &cached.read),
+        ("memory to disk", &direct.write, &cached.write),
+        ("disk to disk", &direct.copy, &cached.copy),
+    ];
+    for (name, direct, cached) in pairs {
+        lines.push(row(name, &[("past the page cache", direct), ("through it", cached)], &mut notes));
     }
     for (name, fact) in &baseline.ciphers {
-        push(&mut lines, &mut notes, name, "one thread, 16 KiB", fact);
+        lines.push(row(name, &[("one thread, 16 KiB", fact)], &mut notes));
     }
     let in_memory = if baseline.is_in_memory == Some(true) { ", which is in memory: no disk was tried" } else { "" };
-    notes.push(format!("The disk is that of {}{in_memory}.", escape::line(&directory.display().to_string())));
+    notes.push(format!("Disk: past the page cache / through it, of {}{in_memory}.", directory_text(directory)));
     notes.push("A transfer is at most as fast as the slowest part that it uses.".to_owned());
-    let notes: Vec<String> = notes.iter().flat_map(|note| wrap_text(note, WIDTH)).collect();
-    format!("{}\n\n{}\n", lines.join("\n"), notes.join("\n"))
+    let width = usize::from(style.width.get());
+    lines.extend(notes.iter().flat_map(|note| wrap_text(note, width)));
+    lines.join("\n") + "\n"
 }
 
-fn push(lines: &mut Vec<String>, notes: &mut Vec<String>, name: &str, how: &str, fact: &Fact<TimedTransfer>) {
-    match fact {
-        Fact::Known(passage) => {
-            let bytes = passage.bytes.as_f64() / passage.time.as_secs_f64().max(f64::MIN_POSITIVE);
-            let size = linerate_units::ByteCount::from_f64(bytes);
-            let share = passage.processor_share().map_or_else(|| "-".to_owned(), |share| share.to_string());
-            lines.push(format!(
-                "{name:NAME_WIDTH$}{:>RATE_WIDTH$}{:>RATE_WIDTH$}  {share:>6}  {how}",
-                passage.rate().to_string(),
-                size.to_string()
-            ));
-        }
-        Fact::Unknown(unread) => {
-            lines.push(format!("{name:NAME_WIDTH$}{:>RATE_WIDTH$}{:>RATE_WIDTH$}  {:>6}  {how}", "-", "-", "-"));
-            let note = format!("Not measured ({how}): {}.", escape::line(&unread.reason));
-            if !notes.contains(&note) {
-                notes.push(note);
+fn directory_text(directory: &Path) -> String {
+    escape::line(&directory.display().to_string()).into_owned()
+}
+
+/// Rates of one part, next to each other; the reasons for unknown ones go to the notes.
+fn row(name: &str, rates: &[(&str, &Fact<TimedTransfer>)], notes: &mut Vec<String>) -> String {
+    let mut line = format!("{name:NAME_WIDTH$}");
+    for (how, fact) in rates {
+        let (rate, share) = match fact {
+            Fact::Known(transfer) => {
+                (transfer.rate().to_string(), transfer.processor_share().map(|share| share.to_string()))
             }
-        }
+            Fact::Unknown(unread) => {
+                let note = format!("Not measured ({how}): {}.", escape::line(&unread.reason));
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+                ("-".to_owned(), None)
+            }
+        };
+        let _ = write!(line, "  {rate:>RATE_WIDTH$}{:>8}", share.as_deref().unwrap_or("-"));
     }
+    line
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use linerate_report::throughput_text::TerminalWidth;
     use linerate_units::ByteCount;
 
     use super::*;
@@ -134,9 +145,16 @@ mod tests {
         };
         baseline.cached.write = Fact::Known(passage);
         baseline.direct.read = Fact::absent("this file system does not support direct access");
-        let text = text(&baseline, Path::new("/data"));
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(text.contains("10.0 Gbit/s       1.25 GB  99.5 %  through the page cache"), "{text}");
+        for width in [60, 80] {
+            let text = text(
+                &baseline,
+                Path::new("/data"),
+                TextStyle { width: TerminalWidth::new(width), ..TextStyle::plain() },
+            );
+            assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
+        }
+        let text = text(&baseline, Path::new("/data"), TextStyle::plain());
+        assert!(text.contains("memory to disk               -       -  10.0 Gbit/s  99.5 %\n"), "{text}");
         assert!(
             text.contains("Not measured (past the page cache): this file system does not support direct"),
             "{text}"

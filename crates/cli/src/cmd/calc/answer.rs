@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use linerate_analysis::formulas::FormulaDescription;
-use linerate_report::text::wrap_text;
+use linerate_report::text::{MAX_SUMMARY_LINES, wrap_text};
 use linerate_report::throughput_text::TextStyle;
 use linerate_units::{BitRate, ByteCount, Ratio};
 use serde_json::{Value as Json, json};
@@ -127,6 +127,28 @@ impl ReflectorAnswer {
         self.results.is_empty()
     }
 
+    /// Renders the same in at most twelve lines: the results, the formula, and the figures that fit.
+    pub(super) fn summary(&self, entry: &CatalogueEntry, style: TextStyle) -> String {
+        let mut text = self.headline(style);
+        for FormulaDescription { text: formula, citation, .. } in entry.formulas {
+            let formula = substitute_ascii(format!("{formula} ({citation})"), style);
+            for line in wrap_text(&formula, usize::from(style.width.get())) {
+                let _ = writeln!(text, "{line}");
+            }
+        }
+        let mut rows = String::new();
+        let width = self.inputs.iter().chain(&self.derived).map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        push_rows(&mut rows, "  given  ", &self.inputs, width, style);
+        push_rows(&mut rows, "  hence  ", &self.derived, width, style);
+        let room = MAX_SUMMARY_LINES.saturating_sub(text.lines().count() + 1);
+        for line in rows.lines().take(room) {
+            let _ = writeln!(text, "{line}");
+        }
+        let more = if rows.lines().count() > room { "-v: all figures; " } else { "" };
+        let _ = writeln!(text, "{}", paint(style, 2, &format!("{more}linerate calc {} --help: details", entry.name)));
+        substitute_ascii(text, style)
+    }
+
     /// Renders the results, then the formulas, inputs and derived figures.
     pub(super) fn text(&self, entry: &CatalogueEntry, style: TextStyle) -> String {
         let mut text = self.headline(style) + "\n";
@@ -173,6 +195,22 @@ impl ReflectorAnswer {
             "derived": figures(&self.derived),
             "formulas": entry.formula_documents(),
         })
+    }
+}
+
+/// Appends rows whose first one has the title; another unit only where the line has space for it.
+fn push_rows(text: &mut String, title: &str, rows: &NamedQuantities, width: usize, style: TextStyle) {
+    let mut lead = title.to_owned();
+    for (name, quantity) in rows {
+        let mut line = format!("{lead}{name:<width$}  {}", quantity.text());
+        if let Some(form) = quantity.alternative_forms().first() {
+            let longer = format!("{line} = {form}");
+            if longer.chars().count() <= usize::from(style.width.get()) {
+                line = longer;
+            }
+        }
+        let _ = writeln!(text, "{line}");
+        lead = " ".repeat(title.len());
     }
 }
 

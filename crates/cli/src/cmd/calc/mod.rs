@@ -35,6 +35,9 @@ pub(crate) struct CalcArguments {
     /// Print a JSON document (schema 1) instead of text
     #[arg(long, global = true)]
     json: bool,
+    /// Print all inputs and derived figures, in every unit
+    #[arg(short, long, global = true, conflicts_with = "json")]
+    verbose: bool,
     /// Print all formulas with their explanations and examples as Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
@@ -69,7 +72,8 @@ pub(crate) fn run(arguments: &CalcArguments) -> ExitCode {
     let (name, answer) = calculator.compute();
     match (answer, CatalogueEntry::named(name)) {
         (Ok(answer), Some(entry)) if arguments.json => print_json(DocumentKind::Calculation, &answer.document(entry)),
-        (Ok(answer), Some(entry)) => console::data(&answer.text(entry, style)),
+        (Ok(answer), Some(entry)) if arguments.verbose => console::data(&answer.text(entry, style)),
+        (Ok(answer), Some(entry)) => console::data(&answer.summary(entry, style)),
         (answer, _) => {
             let reason = answer.err().unwrap_or_default();
             let advice = format!("`linerate calc {name} --help` has its arguments and examples");

@@ -1,7 +1,7 @@
 //! Invariants of every calculator.
 
 use linerate_analysis::formulas;
-use linerate_report::throughput_text::TextStyle;
+use linerate_report::throughput_text::{TerminalWidth, TextStyle};
 
 use super::catalogue::CATALOGUE;
 use super::{command_line, evaluate, list};
@@ -31,6 +31,15 @@ fn the_catalogue_has_every_calculator_and_examples_that_run() {
             let text = answer.text(entry, style);
             assert!(text.is_ascii(), "{text}");
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            for width in [60, 80] {
+                let style = TextStyle { width: TerminalWidth::new(width), ..style };
+                let summary = answer.summary(entry, style);
+                assert!(summary.lines().count() <= 12, "{width} columns:\n{summary}");
+                assert!(
+                    summary.lines().all(|line| line.chars().count() <= usize::from(width)),
+                    "{width} columns:\n{summary}"
+                );
+            }
         }
     }
     assert!(list::text(TextStyle::plain()).lines().all(|line| line.chars().count() <= 80));

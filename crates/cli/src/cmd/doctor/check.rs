@@ -6,7 +6,7 @@ use linerate_change::ChangeStore;
 use linerate_documents::host_check::{CheckGroup, CheckedItem, HostCheckDocument};
 use linerate_history::{History, HistoryLocation};
 use linerate_lab::check::{self, BackEndReport, CheckOutcome};
-use linerate_report::text::wrap_text;
+use linerate_report::text::{MAX_SUMMARY_LINES, wrap_text};
 use linerate_report::throughput_text::TextStyle;
 use linerate_sys::{distribution, host, process};
 
@@ -18,7 +18,7 @@ use crate::exit::ExitStatus;
 const TEXT_COLUMN: usize = 32;
 
 /// Tries what linerate needs on this host and prints the result. Missed when safe changes are not possible.
-pub(super) fn run(json: bool) -> ExitStatus {
+pub(super) fn run(json: bool, verbose: bool) -> ExitStatus {
     let (store, program) = match (ChangeStore::from_environment(), process::own_program()) {
         (Ok(store), Ok(program)) => (store, program),
         (Err(error), _) => return unable(&error.to_string()),
@@ -31,8 +31,10 @@ pub(super) fn run(json: bool) -> ExitStatus {
     let document = HostCheckDocument::new(version, Some(host::kernel_release()), distribution::pretty_name(), items);
     if json {
         print_json(DocumentKind::HostCheck, &document);
-    } else {
+    } else if verbose {
         console::data(&table(&document, console::data_style()));
+    } else {
+        console::data(&summary(&document, console::data_style()));
     }
     if document.can_change_safely { ExitStatus::Success } else { ExitStatus::Missed }
 }
@@ -75,9 +77,49 @@ fn history() -> CheckedItem {
     CheckedItem::tried(CheckGroup::Commands, "history", opened, consequence).with_remedy(remedy)
 }
 
-fn table(document: &HostCheckDocument, style: TextStyle) -> String {
+/// The verdict and what does not work, needed items first, in at most twelve lines.
+fn summary(document: &HostCheckDocument, style: TextStyle) -> String {
+    let mut text = headline(document, style).replacen(": ", ":\n  ", 1) + "\n";
+    let mut missing = String::new();
+    for is_needed in [true, false] {
+        for group in document.items.chunk_by(|one, other| one.group == other.group) {
+            for (row, names) in missing_rows(group).iter().filter(|(row, _)| row.needed == is_needed) {
+                write_short(&mut missing, row, names, style);
+            }
+        }
+    }
+    let room = MAX_SUMMARY_LINES.saturating_sub(text.lines().count() + 1);
+    let count = missing.lines().count();
+    let shown = if count > room { room - 1 } else { room };
+    for line in missing.lines().take(shown) {
+        let _ = writeln!(text, "{line}");
+    }
+    if count > shown {
+        let _ = writeln!(text, "  … {} more", count - shown);
+    }
+    text + "-v has what works, and each consequence and remedy.\n"
+}
+
+/// Appends items that do not work in one line: their remedy where they are needed, else their consequence.
+fn write_short(text: &mut String, item: &CheckedItem, names: &[String], style: TextStyle) {
+    let mark = if item.needed { "NO" } else { "no" };
+    let first = if item.needed { &item.remedy } else { &item.consequence };
+    let reason = first.as_ref().unwrap_or(&item.detail).replace('\n', "; ");
+    // Of several, the last word: "queueing discipline cake, queueing discipline codel" is too long.
+    let short = |name: &String| name.rsplit(' ').next().unwrap_or_default().to_owned();
+    let name =
+        if names.len() == 1 { item.name.clone() } else { names.iter().map(short).collect::<Vec<_>>().join(", ") };
+    let line = format!("  {mark:<4}{name}: {reason}");
+    let width = usize::from(style.width.get());
+    let mut shown = line.clone();
+    if line.chars().count() > width {
+        shown = line.chars().take(width.saturating_sub(1)).collect::<String>() + "…";
+    }
+    let _ = writeln!(text, "{}", if style.unicode { shown } else { shown.replace('…', "~") });
+}
+
+fn headline(document: &HostCheckDocument, style: TextStyle) -> String {
     let (good, bad, plain) = if style.colour { ("\x1b[32m", "\x1b[31m", "\x1b[0m") } else { ("", "", "") };
-    let mut text = String::new();
     let known = [&document.distribution, &document.kernel.as_ref().map(|kernel| format!("Linux {kernel}"))];
     let host: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
     let verdict = if document.can_change_safely {
@@ -86,7 +128,11 @@ fn table(document: &HostCheckDocument, style: TextStyle) -> String {
         let unmet = document.items.iter().filter(|item| item.needed && !item.works).count();
         format!("{bad}{unmet} of the requirements of safe changes are missing{plain}")
     };
-    let _ = writeln!(text, "{}: {verdict}", host.join(", "));
+    format!("{}: {verdict}", host.join(", "))
+}
+
+fn table(document: &HostCheckDocument, style: TextStyle) -> String {
+    let mut text = headline(document, style) + "\n";
     for group in document.items.chunk_by(|one, other| one.group == other.group) {
         let _ = writeln!(text, "\n{}", group[0].group.title());
         write_working(&mut text, group, style);
@@ -108,26 +154,30 @@ fn working_text(item: &CheckedItem) -> String {
     if is_plain { item.name.clone() } else { format!("{} ({})", item.name, item.detail) }
 }
 
-/// The items that do not work; those with the same consequence and remedy share a row.
 fn write_missing(text: &mut String, group: &[CheckedItem], style: TextStyle) {
-    let mut rows: Vec<(CheckedItem, usize)> = Vec::new();
+    for (row, _) in missing_rows(group) {
+        write_item(text, &row, style);
+    }
+}
+
+/// The items that do not work, with the names; those with the same consequence and remedy share a row.
+fn missing_rows(group: &[CheckedItem]) -> Vec<(CheckedItem, Vec<String>)> {
+    let mut rows: Vec<(CheckedItem, Vec<String>)> = Vec::new();
     for item in group.iter().filter(|item| !item.works) {
-        let is_alike = |(other, _): &&mut (CheckedItem, usize)| {
+        let is_alike = |(other, _): &&mut (CheckedItem, Vec<String>)| {
             (&other.consequence, &other.remedy, other.needed) == (&item.consequence, &item.remedy, item.needed)
         };
         match rows.iter_mut().find(is_alike) {
-            Some((row, count)) => {
-                let first = if *count == 1 { format!("{}: {}", row.name, row.detail) } else { row.detail.clone() };
+            Some((row, names)) => {
+                let first = if names.len() == 1 { format!("{}: {}", row.name, row.detail) } else { row.detail.clone() };
                 row.detail = format!("{first}; {}: {}", item.name, item.detail);
-                *count += 1;
-                row.name = format!("{count} kinds");
+                names.push(item.name.clone());
+                row.name = format!("{} kinds", names.len());
             }
-            None => rows.push((item.clone(), 1)),
+            None => rows.push((item.clone(), vec![item.name.clone()])),
         }
     }
-    for (row, _) in &rows {
-        write_item(text, row, style);
-    }
+    rows
 }
 
 fn write_item(text: &mut String, item: &CheckedItem, style: TextStyle) {
@@ -152,6 +202,8 @@ fn write_wrapped(text: &mut String, mark: &str, name: &str, detail: &str, style:
 
 #[cfg(test)]
 mod tests {
+    use linerate_report::throughput_text::TerminalWidth;
+
     use super::*;
 
     fn document(items: Vec<CheckedItem>) -> HostCheckDocument {
@@ -192,6 +244,31 @@ mod tests {
         let text = table(&document(vec![item("cake"), item("htb")]), style());
         assert!(text.contains("everything that safe changes need works"), "{text}");
         assert!(text.contains("cake; htb") && text.lines().count() == 4, "{text}");
+    }
+
+    #[test]
+    fn the_summary_has_what_is_needed_first_in_twelve_lines() {
+        let of_kind = |number: usize| {
+            let consequence = format!("consequence {number}, which is long enough to go beyond the line's end here");
+            CheckedItem::missing(CheckGroup::TrafficControl, format!("kind {number}"), "unknown", consequence)
+        };
+        let tc = CheckedItem::missing(CheckGroup::Changes, "tc", "not installed", "no `shape`")
+            .with_remedy("install it: `dnf install iproute-tc`".to_owned())
+            .needed();
+        let items: Vec<CheckedItem> = (0..20).map(of_kind).chain([tc]).collect();
+        for width in [60, 80] {
+            let style = TextStyle { width: TerminalWidth::new(width), ..style() };
+            let text = summary(&document(items.clone()), style);
+            assert!(text.lines().count() <= 12, "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
+            assert!(text.contains("  NO  tc: install it: `dnf install iproute-tc`\n  no  kind 0: "), "{text}");
+            assert!(text.contains("more\n"), "{text}");
+        }
+        assert_eq!(summary(&document(vec![]), style()).lines().count(), 3);
+        let alike =
+            |name: &str| CheckedItem::missing(CheckGroup::TrafficControl, format!("kind {name}"), "unknown", "none");
+        let text = summary(&document(vec![alike("cake"), alike("codel")]), style());
+        assert!(text.contains("\n  no  cake, codel: none\n"), "{text}");
     }
 
     #[test]

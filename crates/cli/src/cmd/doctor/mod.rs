@@ -23,7 +23,7 @@ use crate::recorder::{RunPage, record_with_page};
 pub(crate) fn run(arguments: &DoctorArguments) -> ExitStatus {
     match &arguments.host {
         Some(host) => run_guided(arguments, host),
-        None => check::run(arguments.common.json),
+        None => check::run(arguments.common.json, arguments.common.verbose),
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct HistoryArguments {
 pub(super) enum HistoryCommand {
     /// List the runs, the latest first (this is what `linerate history` alone does)
     List(ListArguments),
-    /// Show a run: its result, its figures, its environment
+    /// Show a run: its result and its first figures; with -v all figures and its environment
     Show {
         /// The run: its number, or last, last-1, …
         #[arg(add = ArgValueCompleter::new(completion::runs))]
@@ -39,6 +39,9 @@ pub(super) enum HistoryCommand {
         /// Print the whole document (schema 1) instead of text
         #[arg(long)]
         json: bool,
+        /// Print all tables, and the environment
+        #[arg(short, long, conflicts_with = "json")]
+        verbose: bool,
     },
     /// Compare runs of one path figure by figure, with 95 % confidence intervals, and list changes of the environment
     ///

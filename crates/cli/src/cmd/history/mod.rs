@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &HistoryArguments) -> ExitStatus {
     let list = HistoryCommand::List(arguments.list.clone());
     let done = match arguments.command.as_ref().unwrap_or(&list) {
         HistoryCommand::List(ListArguments { filter, json }) => list::run(filter, *json),
-        HistoryCommand::Show { run, json } => show::run(*run, *json),
+        HistoryCommand::Show { run, json, verbose } => show::run(*run, *json, *verbose),
         HistoryCommand::Compare { before, after, fail_on_worse, json } => {
             compare::run(before, after, *fail_on_worse, *json)
         }

@@ -8,11 +8,13 @@ use crate::cmd::measurement::print_run;
 use crate::console;
 use crate::exit::ExitStatus;
 
-pub(super) fn run(reference: RunReference, json: bool) -> Result<ExitStatus, HistoryError> {
+pub(super) fn run(reference: RunReference, json: bool, verbose: bool) -> Result<ExitStatus, HistoryError> {
     let history = super::open_existing()?;
     let run = history.get(history.resolve(reference)?)?;
     if json {
         print_run(&run);
+    } else if !verbose {
+        console::data(&text::summary(&presentation::present(&run), console::data_style()));
     } else {
         console::data(&text::render(&[presentation::present(&run)], console::data_style()));
     }

@@ -104,6 +104,14 @@ pub(crate) fn plan(document: &ShaperDocument, plan: &ShaperPlan, line: &AccessLi
     page.text()
 }
 
+/// Renders the rates and the back end.
+pub(crate) fn head(plan: &ShaperPlan, line: &AccessLink, style: TextStyle) -> String {
+    let mut page = PlanPage::new(style);
+    page.heading(&format!("{}: {}", plan.device, rates(line)));
+    page.entry(2, "with", 12, plan.back_end.name());
+    page.text()
+}
+
 /// Renders the plan in at most twelve lines: rates, back end, expected delays, notes.
 pub(crate) fn summary(document: &ShaperDocument, plan: &ShaperPlan, line: &AccessLink, style: TextStyle) -> String {
     let mut page = PlanPage::new(style);

@@ -8,6 +8,7 @@ use linerate_operate::shaping::line::RecordedShaper;
 use linerate_operate::shaping::shaped::ShaperControl;
 use linerate_operate::shaping::verify::VerifyOutcome;
 use linerate_operate::shaping::{SetUpRequest, ShapeEnd, Shaper, script, set_up};
+use linerate_report::text::MAX_SUMMARY_LINES;
 use linerate_shape::verify::PerDirection;
 use linerate_sys::signals::InterruptSignals;
 
@@ -77,6 +78,15 @@ pub(super) fn show(shaper: &Shaper<'_>, how: &ShapeOptions, became: SetupOutcome
         return;
     }
     let style = console::data_style();
+    match proof {
+        Some(proof) if !how.verbose => {
+            let head = plan_text::head(shaper.plan(), shaper.line(), style);
+            let left = MAX_SUMMARY_LINES - head.lines().count();
+            console::data(&format!("{head}{}", verify::summary(proof, left, style)));
+            return;
+        }
+        _ => {}
+    }
     if how.verbose {
         console::data(&plan_text::plan(&document, shaper.plan(), shaper.line(), style));
         if outcome == ShaperOutcome::Planned {

@@ -8,4 +8,4 @@ mod text;
 
 pub(crate) use arguments::VerifyArguments;
 pub(crate) use progress::VerifyProgress;
-pub(crate) use text::text;
+pub(crate) use text::{summary, text};

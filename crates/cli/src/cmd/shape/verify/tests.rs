@@ -9,7 +9,7 @@ use linerate_documents::shape::VerificationOutcome;
 use linerate_engine::probe::ProbeTarget;
 use linerate_model::load::PhaseKind;
 use linerate_operate::shaping::verify::{RateSearchRecord, RateTrial, VerificationResult, VerifyOutcome};
-use linerate_report::throughput_text::TextStyle;
+use linerate_report::throughput_text::{TerminalWidth, TextStyle};
 use linerate_shape::verify::rate_search::{RateSearchResult, TrialUplift};
 use linerate_shape::verify::{
     ClassDelays, PathMeasurement, PerDirection, PhaseMeasurement, PlanDifference, PlanDifferenceKind, ShaperEvidence,
@@ -17,7 +17,7 @@ use linerate_shape::verify::{
 };
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Port, Ratio};
 
-use super::text;
+use super::{summary, text};
 
 const SECONDS: u64 = 25;
 
@@ -120,6 +120,19 @@ fn delays_rates_and_confidence_are_shown() {
         assert!(text.contains(part), "{part}\n{text}");
     }
     assert!(told(&outcome(Duration::from_millis(3), false)).contains("once each"));
+}
+
+#[test]
+fn the_summary_fits_and_has_the_deciding_figures() {
+    for width in [60, 80] {
+        let style = TextStyle { width: TerminalWidth::new(width), ..TextStyle::plain() };
+        for outcome in [outcome(Duration::from_millis(1), true), outcome(Duration::from_millis(90), true)] {
+            let text = summary(&outcome, 10, style);
+            assert!(text.lines().count() <= 10, "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
+            assert!(text.contains("  loaded up ") && text.contains("Goodput down "), "{text}");
+        }
+    }
 }
 
 #[test]

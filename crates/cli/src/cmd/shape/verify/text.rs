@@ -21,6 +21,8 @@ const MAX_WIDTH: usize = 100;
 /// Widths of the table columns: name and numbers.
 const NAME_WIDTH: usize = 26;
 const NUMBER_WIDTH: usize = 11;
+/// Most lines of the verdict in a summary.
+const MAX_SENTENCE_LINES: usize = 3;
 /// Maximum hanging indent of a paragraph.
 const MAX_INDENT: usize = 7;
 
@@ -48,6 +50,45 @@ pub(crate) fn text(outcome: &VerifyOutcome, style: TextStyle) -> String {
         page.paragraph("Note: ", note, false);
     }
     page.finish()
+}
+
+/// Renders the verdict, the delays and rates that decide it, and the first finding, in at most `most` lines.
+pub(crate) fn summary(outcome: &VerifyOutcome, most: usize, style: TextStyle) -> String {
+    let mut page = VerificationPage { text: String::new(), style };
+    page.paragraph("", &outcome.sentence(), true);
+    let mut lines: Vec<String> = page.text.lines().take(MAX_SENTENCE_LINES).map(str::to_owned).collect();
+    let mut page = VerificationPage { text: String::new(), style };
+    if let Some(result) = &outcome.result {
+        let judged = &result.verification;
+        page.row("Added by load (95 %)", &["without", "with", "grade"], true);
+        for phase in [PhaseKind::Down, PhaseKind::Up, PhaseKind::Both] {
+            if let Some(row) = deciding(&judged.delays, phase) {
+                let p95 = |uplift: Option<LatencyUplift>| uplift.map_or("-".to_owned(), |uplift| time(uplift.p95));
+                let grade = row.grades.map(|(without, with)| format!("{} > {}", without.letter(), with.letter()));
+                let numbers = [&*p95(row.before), &p95(row.after), &grade.unwrap_or_default()];
+                page.row(&format!("  {}", phase_title(phase)), &numbers, false);
+            }
+        }
+        for row in judged.rates.iter().filter(|row| row.phase != PhaseKind::Both) {
+            let rate = |rate: Option<BitRate>| rate.map_or("-".to_owned(), display::rate);
+            let name = if row.direction == Direction::Up { "Goodput up" } else { "Goodput down" };
+            page.row(name, &[&rate(row.before), &rate(row.after)], false);
+        }
+        if let Some(finding) = judged.findings.first() {
+            let first = if finding.kind.fails() { "Fails: " } else { "Noted: " };
+            page.paragraph(first, &finding.words, false);
+        }
+    }
+    lines.extend(page.text.lines().map(str::to_owned));
+    lines.truncate(most.saturating_sub(1));
+    lines.push("-v has all classes of probes, findings and notes.".to_owned());
+    with_terminal_signs(lines.join("\n") + "\n", style)
+}
+
+/// Delays of the class that decides a verdict; of several, those with the largest delay without the shaper.
+fn deciding(rows: &[DelayRow], phase: PhaseKind) -> Option<&DelayRow> {
+    let graded = rows.iter().filter(|row| row.phase == phase && row.grades.is_some());
+    graded.max_by_key(|row| row.before.map(|uplift| (!uplift.p95.negative, uplift.p95.magnitude)))
 }
 
 fn confidence_text(outcome: &VerifyOutcome, judged: &ShaperVerdict) -> String {
