@@ -21,9 +21,9 @@ fn every_documented_command_is_one() {
     let mut count = 0;
     for page in pages {
         let text = std::fs::read_to_string(&page).expect("a page");
-        for line in commands(&text) {
+        for (line, is_example) in commands(&text) {
             count += 1;
-            if let Some(error) = refusal(&line) {
+            if let Some(error) = refusal(&line, is_example) {
                 wrong.push(format!("{}: {line}\n  {error}", page.display()));
             }
         }
@@ -39,8 +39,9 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
     entries.filter(is_page).collect()
 }
 
-/// Command lines of linerate in the blocks for a shell, without comments; of a pipe or a redirection the first command.
-fn commands(text: &str) -> Vec<String> {
+/// Command lines of linerate without comments; of a pipe or a redirection the first command. Those in the blocks for a
+/// shell are examples (`true`); those in the rows of tables may also be a command's name.
+fn commands(text: &str) -> Vec<(String, bool)> {
     let mut is_shell = false;
     let mut found = Vec::new();
     for line in text.lines() {
@@ -48,15 +49,23 @@ fn commands(text: &str) -> Vec<String> {
             is_shell = matches!(kind, "sh" | "console");
             continue;
         }
-        let line = line.trim().trim_start_matches("$ ");
-        let line = line.strip_prefix("sudo ").unwrap_or(line);
-        let line = line.split(" #").next().unwrap_or_default().split([';', '>', '|']).next().unwrap_or_default().trim();
-        let is_plain = !line.contains(['$', '…', '\\', '&', '[', '<']);
-        if is_shell && is_plain && line.starts_with("linerate ") {
-            found.push(line.to_owned());
-        }
+        let typed: Vec<&str> = match (is_shell, line.starts_with('|')) {
+            (true, _) => vec![line],
+            (false, true) => line.split('`').skip(1).step_by(2).collect(),
+            (false, false) => Vec::new(),
+        };
+        found.extend(typed.into_iter().filter_map(command).map(|line| (line.to_owned(), is_shell)));
     }
     found
+}
+
+/// Command of linerate on a line; `None` for other commands and those with place-holders.
+fn command(line: &str) -> Option<&str> {
+    let line = line.trim().trim_start_matches("$ ");
+    let line = line.strip_prefix("sudo ").unwrap_or(line);
+    let line = line.split(" #").next()?.split([';', '>', '|']).next()?.trim();
+    let is_plain = !line.contains(['$', '…', '\\', '&', '[', '<']);
+    (is_plain && line.starts_with("linerate ")).then_some(line)
 }
 
 /// Words of a command line: quotes keep blanks.
@@ -68,7 +77,8 @@ fn words(line: &str) -> Vec<OsString> {
     line.split(['"', '\'']).enumerate().flat_map(quoted).skip(1).map(OsString::from).collect()
 }
 
-fn refusal(line: &str) -> Option<String> {
+/// Error of a command line; an argument may be missing where it is no example.
+fn refusal(line: &str, is_example: bool) -> Option<String> {
     let words = words(line);
     // It has its own parser.
     if words.first().is_some_and(|first| first == "iperf3") {
@@ -76,14 +86,21 @@ fn refusal(line: &str) -> Option<String> {
     }
     let error = parse(&adapted(&words, is_command)).err()?;
     let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    (!is_help).then(|| error.to_string())
+    let lacks = ["arguments were not provided", "but none was supplied", "requires a subcommand"];
+    let text = error.to_string();
+    let value = text.split('\'').nth(1);
+    let is_placeholder = value.is_some_and(|value| !value.contains(|letter: char| !letter.is_ascii_uppercase()));
+    let is_name = !is_example && (is_placeholder || lacks.iter().any(|lack| text.contains(lack)));
+    (!is_help && !is_name).then_some(text)
 }
 
 #[test]
 fn commands_are_found_in_blocks_for_a_shell() {
-    let text =
-        "linerate no\n```sh\nsudo linerate test far   # a comment\nlinerate history tag last \"before fq\"\nls\n```\n";
-    assert_eq!(commands(text), ["linerate test far", "linerate history tag last \"before fq\""]);
+    let text = "linerate no\n```sh\nsudo linerate test far   # a comment\nlinerate history tag last \"before fq\"\nls\n```\n| far? | `sudo linerate path far` |\n";
+    let found =
+        [("linerate test far", true), ("linerate history tag last \"before fq\"", true), ("linerate path far", false)];
+    assert_eq!(commands(text), found.map(|(line, is_example)| (line.to_owned(), is_example)));
     assert_eq!(words("linerate history tag last \"before fq\""), ["history", "tag", "last", "before fq"]);
-    assert!(refusal("linerate test far --no-such-option").is_some());
+    assert!(refusal("linerate test far --no-such-option", false).is_some());
+    assert!(refusal("linerate test", true).is_some() && refusal("linerate test", false).is_none());
 }

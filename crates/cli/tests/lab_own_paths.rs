@@ -233,3 +233,45 @@ fn the_rust_example_of_the_guide_passes() {
     let ended = follow_the_guide("A Rust project").expect_code(0);
     assert!(ended.stdout.contains("test greets_within_its_deadline ... ok"), "{ended:#?}");
 }
+
+/// Block of a page with the output of a command on this path.
+fn shown_output(page: &str, path: &str) -> String {
+    let text = std::fs::read_to_string(root().join(page)).expect("the page");
+    let mut blocks = text.split("```text\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let block = blocks.find(|block| block.lines().take(2).any(|line| line.contains(path)));
+    let lines = block.expect("a block with the path").lines().filter(|line| !line.starts_with("$ "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Words without figures and their units.
+fn words(text: &str) -> Vec<&str> {
+    let units = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "ms", "us", "s", "min", "h", "B", "kB", "MB", "GB", "RPM", "%"];
+    let is_unit = |word: &str| units.contains(&word.trim_matches([';', ',', '.', ':', '(', ')']));
+    text.split_whitespace()
+        .filter(|word| !word.contains(|letter: char| letter.is_ascii_digit()) && !is_unit(word))
+        .collect()
+}
+
+#[test]
+fn the_pages_show_what_the_commands_print() {
+    let directory = Scratch::new();
+    for (page, command, path) in [
+        ("README.md", "test", "lab:transatlantic-1g-59ms"),
+        ("docs/guides/first-test.md", "test", "lab:wifi"),
+        ("docs/guides/slow-transfer.md", "diagnose", "lab:300m-20ms-receive-buffer-375k"),
+        ("docs/guides/bufferbloat.md", "load", "lab:xs4all-adsl"),
+    ] {
+        let mut typed = linerate();
+        typed.args([command, path, "--quiet"]).current_dir(directory.path(""));
+        typed.env("LINERATE_HISTORY", directory.path("history"));
+        let ended = run(typed, LIMIT);
+        assert!(matches!(ended.code(), Some(0 | 1)), "{ended:#?}");
+        let shown = shown_output(page, path);
+        assert!(shown.lines().count() <= 12, "{page}: {shown}");
+        assert_eq!(words(&shown), words(&ended.stdout), "{page}, {command} {path}:\n{}", ended.stdout);
+        let mut recorded = linerate();
+        recorded.args(["history", "show", "last", "--json"]).env("LINERATE_HISTORY", directory.path("history"));
+        let recorded = run(recorded, LIMIT).expect_code(0).document();
+        assert_eq!(recorded["arguments"], serde_json::json!([command, path, "--quiet"]), "as typed");
+    }
+}
