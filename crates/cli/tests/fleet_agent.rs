@@ -63,7 +63,7 @@ fn agents_run_each_test_once_at_its_time() {
     let mut list = linerate();
     list.args(["history", "list", "--json"]).env("LINERATE_HISTORY", scratch.path("history"));
     let kept = run(list, LIMIT).expect_code(0).stdout;
-    assert!(kept.contains("\"test\"") && kept.contains("\"path\""), "{kept}");
+    assert!(kept.contains("\"throughput\"") && kept.contains("\"path\""), "{kept}");
 }
 
 #[test]
