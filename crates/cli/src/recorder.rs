@@ -160,9 +160,15 @@ pub(crate) struct GuestMailbox {
 }
 
 impl GuestMailbox {
-    /// Creates a directory that only this user can read; `None` with a warning when that fails. It is needed without a
-    /// history, too, as a run's page is written on this host.
-    pub(crate) fn new() -> Option<Self> {
+    /// Creates a directory that only this user can read; `None` with a warning when that fails, and without a history,
+    /// unless `for_pages`: a page of a run is written on this host.
+    pub(crate) fn new(for_pages: bool) -> Option<Self> {
+        // A guest within a guest sends its runs to the outermost host: there is no history in between.
+        let is_off = HISTORY_DISABLED.load(Ordering::Relaxed)
+            || matches!(HistoryLocation::from_environment(), Ok(HistoryLocation::Off));
+        if is_off && !for_pages {
+            return None;
+        }
         let mut random = [0; 8];
         let made = linerate_sys::host::random_bytes(&mut random).map_err(|cause| cause.to_string()).and_then(|()| {
             let name = format!("linerate-runs-{:016x}", u64::from_ne_bytes(random));

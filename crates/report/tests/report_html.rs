@@ -7,6 +7,7 @@ use core::fmt::Write as _;
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use linerate_documents::run::RunDocument;
 use linerate_report::html;
 use linerate_report::presentation::{compare, present};
 
@@ -179,7 +180,8 @@ fn no_line_crosses_a_phase_without_samples() {
 
 #[test]
 fn settings_and_the_way_back_are_above_the_charts() {
-    let page = html::render(&[present(&runs::tune())]);
+    let tuned = RunDocument { host: "far.example".to_owned(), ..runs::tune() };
+    let page = html::render(&[present(&tuned)]);
     let top = &page[..page.find("<figure ").expect("charts")];
     assert!(top.contains("To undo: <code>linerate rollback 7</code>"), "{}", &top[top.find("<article").unwrap_or(0)..]);
     assert!(top.contains("net.ipv4.tcp_rmem"));

@@ -27,7 +27,7 @@ fn flat(text: &str) -> String {
 
 #[test]
 fn changes_on_an_emulated_path_need_no_undoing() {
-    let mut run = runs::tune();
+    let mut run = RunDocument { host: "far.example".to_owned(), ..runs::tune() };
     let presentation = present(&run);
     assert!(!presentation.settings.undo.is_empty(), "{:?}", presentation.settings);
     assert_eq!(presentation.next.as_deref(), Some("sudo linerate tune undo"));

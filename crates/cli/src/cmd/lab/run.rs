@@ -17,6 +17,7 @@ use linerate_sys::clock;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::display;
 
+use super::ad_hoc;
 use super::arguments::{self, LabOptions, LabRunArguments};
 use super::path::{self, FoundPath};
 use crate::cmd::measurement::own_arguments;
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: &LabRunArguments) -> std::process::ExitCode {
         Some(name) => path::find(name),
         None => path::of_properties(&arguments.ad_hoc),
     };
-    match found.and_then(|found| prepare(found, &arguments.command, &arguments.lab)) {
+    match found.and_then(|found| prepare(found, &arguments.command, &arguments.lab, None)) {
         Ok(prepared) => prepared.execute(&arguments.lab),
         Err(exit) => exit.into(),
     }
@@ -117,8 +118,12 @@ pub(crate) fn run_on_path(target: &LabTarget<'_>, arguments: &[OsString]) -> std
             .iter()
             .map(|word| if word == target.host { FAR.to_owned() } else { word.to_string_lossy().into_owned() });
         let command: Vec<String> = ["linerate".to_owned()].into_iter().chain(there).collect();
-        let prepared = prepare(path::find(target.name)?, &command, &options)?;
-        Ok(PreparedRun { typed: Some(own_arguments()), ..prepared })
+        let mut found = path::find(target.name)?;
+        // A path by its properties has those as its name, by which it is found again.
+        if found.description.name == ad_hoc::NAME {
+            target.name.clone_into(&mut found.description.name);
+        }
+        prepare(found, &command, &options, Some(own_arguments()))
     });
     match prepared {
         Ok(prepared) => prepared.execute(&options),
@@ -196,7 +201,12 @@ fn transfer_options(scenario: &[String]) -> Vec<String> {
     }
 }
 
-fn prepare(found: FoundPath, command: &[String], options: &LabOptions) -> Result<PreparedRun, ExitStatus> {
+fn prepare(
+    found: FoundPath,
+    command: &[String],
+    options: &LabOptions,
+    typed: Option<Vec<String>>,
+) -> Result<PreparedRun, ExitStatus> {
     let FoundPath { mut description, text } = found;
     if let Some(seed) = options.seed {
         description.seed = seed;
@@ -213,7 +223,7 @@ fn prepare(found: FoundPath, command: &[String], options: &LabOptions) -> Result
     })?;
     let capture = options.pcap.as_ref().map(|file| capture(file, &options.pcap_at, &plan, &directory)).transpose()?;
     let back_end = back_end(options)?;
-    let mailbox = GuestMailbox::new();
+    let mailbox = GuestMailbox::new(typed.is_some());
     let writable = writable(&directory, capture.as_ref(), mailbox.as_ref());
     let mut environment = environment(&linerate, mailbox.as_ref());
     environment.push((recorder::PATH_NAME.to_owned(), description.name.clone()));
@@ -232,7 +242,7 @@ fn prepare(found: FoundPath, command: &[String], options: &LabOptions) -> Result
         linerate,
         containment: ProcessContainment::Best,
     };
-    Ok(PreparedRun { request, mailbox, path, typed: None })
+    Ok(PreparedRun { request, mailbox, path, typed })
 }
 
 fn unable(text: &str, advice: Option<&str>) -> ExitStatus {
