@@ -60,21 +60,22 @@ pub(crate) fn summary(outcome: &VerifyOutcome, most: usize, style: TextStyle) ->
     let mut page = VerificationPage { text: String::new(), style };
     if let Some(result) = &outcome.result {
         let judged = &result.verification;
-        page.row("Added by load (95 %)", &["without", "with", "grade"], true);
+        page.summary_row("Added by load (95 %)", ["without", "with", "grade"], true);
         for phase in [PhaseKind::Down, PhaseKind::Up, PhaseKind::Both] {
             if let Some(row) = deciding(&judged.delays, phase) {
                 let p95 = |uplift: Option<LatencyUplift>| uplift.map_or("-".to_owned(), |uplift| time(uplift.p95));
                 let grade = row.grades.map(|(without, with)| format!("{} > {}", without.letter(), with.letter()));
-                let numbers = [&*p95(row.before), &p95(row.after), &grade.unwrap_or_default()];
-                page.row(&format!("  {}", phase_title(phase)), &numbers, false);
+                let cells = [&*p95(row.before), &p95(row.after), &grade.unwrap_or_default()];
+                page.summary_row(&format!("  {}", phase_title(phase)), cells, false);
             }
         }
         for row in judged.rates.iter().filter(|row| row.phase != PhaseKind::Both) {
             let rate = |rate: Option<BitRate>| rate.map_or("-".to_owned(), display::rate);
             let name = if row.direction == Direction::Up { "Goodput up" } else { "Goodput down" };
-            page.row(name, &[&rate(row.before), &rate(row.after)], false);
+            page.summary_row(name, [&*rate(row.before), &rate(row.after), ""], false);
         }
-        if let Some(finding) = judged.findings.first() {
+        let sentence = outcome.sentence();
+        if let Some(finding) = judged.findings.iter().find(|finding| !sentence.contains(finding.words.as_str())) {
             let first = if finding.kind.fails() { "Fails: " } else { "Noted: " };
             page.paragraph(first, &finding.words, false);
         }
@@ -85,10 +86,10 @@ pub(crate) fn summary(outcome: &VerifyOutcome, most: usize, style: TextStyle) ->
     with_terminal_signs(lines.join("\n") + "\n", style)
 }
 
-/// Delays of the class that decides a verdict; of several, those with the largest delay without the shaper.
+/// Delays of the class that decides the grade: the largest with the shaper.
 fn deciding(rows: &[DelayRow], phase: PhaseKind) -> Option<&DelayRow> {
     let graded = rows.iter().filter(|row| row.phase == phase && row.grades.is_some());
-    graded.max_by_key(|row| row.before.map(|uplift| (!uplift.p95.negative, uplift.p95.magnitude)))
+    graded.max_by_key(|row| row.after.map(|uplift| (!uplift.p95.negative, uplift.p95.magnitude)))
 }
 
 fn confidence_text(outcome: &VerifyOutcome, judged: &ShaperVerdict) -> String {
@@ -244,6 +245,10 @@ impl VerificationPage {
             let _ = write!(line, "{cell:>width$}");
         }
         self.line(&line, bold);
+    }
+
+    fn summary_row(&mut self, name: &str, [without, with, grade]: [&str; 3], bold: bool) {
+        self.line(&format!("{name:<24}{without:>13}{with:>13}{grade:>10}"), bold);
     }
 
     fn wide_row(&mut self, name: &str, cells: &[&str], bold: bool) {
