@@ -75,6 +75,9 @@ fn document(entries: &[RunSummary]) -> serde_json::Value {
     json!({ "schema": 1, "runs": runs })
 }
 
+/// Width of the longest command: `diagnose`.
+const COMMAND_WIDTH: usize = 8;
+
 /// Table of columns that fit the terminal; the result takes the remaining width.
 fn table(entries: &[RunSummary], style: TextStyle) -> String {
     let (bold, plain) = if style.colour { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
@@ -85,15 +88,17 @@ fn table(entries: &[RunSummary], style: TextStyle) -> String {
         entries.iter().map(|entry| truncate_text(&escape::line(&entry.host), MAX_HOST_WIDTH, style)).collect();
     let host_width = hosts.iter().map(|host| host.chars().count()).max().unwrap_or(0).max(4);
     // Number, time, command and host, each followed by two blanks.
-    let result_width = width.saturating_sub(number_width + 2 + 16 + 2 + 7 + 2 + host_width + 2);
+    let result_width = width.saturating_sub(number_width + 2 + 16 + 2 + COMMAND_WIDTH + 2 + host_width + 2);
     let mut text = String::new();
-    let heading =
-        format!("{:>number_width$}  {:<16}  {:<7}  {:<host_width$}  RESULT", "ID", "TIME (UTC)", "COMMAND", "HOST");
+    let heading = format!(
+        "{:>number_width$}  {:<16}  {:<COMMAND_WIDTH$}  {:<host_width$}  RESULT",
+        "ID", "TIME (UTC)", "COMMAND", "HOST"
+    );
     let _ = writeln!(text, "{bold}{heading}{plain}");
     for ((entry, number), host) in entries.iter().zip(&numbers).zip(&hosts) {
         let result = truncate_text(&escape::line(&result(entry)), result_width, style);
         let (time, command) = (utc_time::format_minutes(entry.started_at), command_name(entry.kind));
-        let line = format!("{number:>number_width$}  {time}  {command:<7}  {host:<host_width$}  {result}");
+        let line = format!("{number:>number_width$}  {time}  {command:<COMMAND_WIDTH$}  {host:<host_width$}  {result}");
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text
@@ -134,17 +139,18 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
-        let entry = |host: &str| RunSummary {
+        let of_kind = |kind: RunKind, host: &str| RunSummary {
             id: RunId::new(12_345),
             started_at: WallTime::from_unix(Duration::from_secs(1_795_161_279)),
             duration: Duration::from_secs(20),
-            kind: RunKind::Rfc6349,
+            kind,
             host: host.to_owned(),
             outcome: Outcome::Failed,
             verdict: "A sentence that is far longer than the remainder of a line of eighty characters.".to_owned(),
             lab_path: None,
             tags: vec!["before".to_owned()],
         };
+        let entry = |host: &str| of_kind(RunKind::Rfc6349, host);
         let long = "a.host.with.a.very.long.name.example.org";
         for unicode in [true, false] {
             let text = table(&[entry("b"), entry(long)], TextStyle { unicode, ..TextStyle::plain() });
@@ -152,6 +158,11 @@ mod tests {
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
             assert!(text.contains("[before] failed: A") && text.contains("2026-11-20 07:54"), "{text}");
             assert!(unicode || text.is_ascii(), "{text}");
+        }
+        for kind in [RunKind::Throughput, RunKind::Diagnose, RunKind::Rfc6349] {
+            let text = table(&[of_kind(kind, "a.host")], TextStyle::plain());
+            let places: Vec<_> = text.lines().map(|line| line.find("HOST").or_else(|| line.find("a.host"))).collect();
+            assert_eq!(places[0], places[1], "{text}");
         }
     }
 }
