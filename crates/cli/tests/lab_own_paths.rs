@@ -275,3 +275,17 @@ fn the_pages_show_what_the_commands_print() {
         assert_eq!(recorded["arguments"], serde_json::json!([command, path, "--quiet"]), "as typed");
     }
 }
+
+/// The page of a guided run is that of the command as typed, at this host's time, also without a history.
+#[test]
+fn a_guided_run_writes_its_page_on_this_host() {
+    let directory = Scratch::new();
+    let path = "lab:rate=20M,rtt=20ms,buffer=50ms";
+    let options = ["--dry-run", "--no-load", "--no-history", "--quiet", "--html", "page.html", "--", "-t", "2"];
+    let ended = in_directory(&directory, &[&["doctor", path][..], &options].concat()).expect_code(0);
+    assert!(ended.stdout.contains(&format!("Next: linerate load {path}\n")), "{}", ended.stdout);
+    let page = std::fs::read_to_string(directory.path("page.html")).expect("a page");
+    assert!(page.contains(&format!("<h1>Guided run: {path}")), "{page}");
+    assert!(page.contains(&format!("linerate doctor {path} {}</dd>", options.join(" "))), "{page}");
+    assert!(!page.contains("<dd>2023-"), "the guest's time");
+}
