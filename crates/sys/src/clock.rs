@@ -1,5 +1,6 @@
 //! Clocks, and processor time.
 
+use core::ffi::c_long;
 use core::mem::MaybeUninit;
 use core::num::NonZeroU64;
 use core::time::Duration;
@@ -135,7 +136,7 @@ pub fn format_utc(time: WallTime, layout: &str) -> String {
 /// Fields of a time, as one of the C library's two functions converts it.
 fn broken_down(
     time: WallTime,
-    convert: unsafe extern "C" fn(*const libc::time_t, *mut libc::tm) -> *mut libc::tm,
+    convert: unsafe extern "C" fn(*const c_long, *mut libc::tm) -> *mut libc::tm,
 ) -> libc::tm {
     let seconds = civil_seconds(time);
     let mut fields = MaybeUninit::<libc::tm>::zeroed();
@@ -170,10 +171,10 @@ fn layout_time(fields: &libc::tm, layout: &str) -> String {
 }
 
 /// Seconds since 1970, clamped to the years that the C library can format.
-fn civil_seconds(time: WallTime) -> libc::time_t {
+fn civil_seconds(time: WallTime) -> c_long {
     const END_OF_YEAR_9999: u64 = 253_402_300_799;
     let seconds = time.since_unix_epoch().as_secs().min(END_OF_YEAR_9999);
-    libc::time_t::try_from(seconds).unwrap_or(libc::time_t::MAX)
+    c_long::try_from(seconds).unwrap_or(c_long::MAX)
 }
 
 fn read(clock: ClockId) -> Duration {

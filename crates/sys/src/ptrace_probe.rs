@@ -12,6 +12,11 @@ use crate::namespace::unshare;
 use crate::process::{exit_at_once, is_root};
 use crate::signals::raise;
 
+/// Requests of ptrace(2), in a type that converts to glibc's unsigned and to musl's signed numbers.
+const PTRACE_TRACEME: u16 = 0;
+const PTRACE_SYSEMU: u16 = 31;
+const PTRACE_SETOPTIONS: u16 = 0x4200;
+
 /// Runs `action`, which only makes system calls, in a child process that ends with the code that it returns.
 fn fork_child(action: impl FnOnce() -> i32) -> io::Result<Pid> {
     // SAFETY: the child makes system calls only, and ends.
@@ -40,7 +45,7 @@ pub fn try_tracing() -> Result<()> {
 
 /// The child's part. When tracing works, the call after the stop does not happen, and the parent kills the process.
 fn be_traced() -> io::Result<()> {
-    request(libc::PTRACE_TRACEME, None, 0)?;
+    request(PTRACE_TRACEME, None, 0)?;
     raise(libc::SIGSTOP);
     let _ = getppid();
     Ok(())
@@ -52,8 +57,8 @@ fn trace(child: Pid) -> core::result::Result<(), (&'static str, io::Error)> {
         return Err(("PTRACE_TRACEME", io::Error::from_raw_os_error(number)));
     }
     let options = usize::try_from(libc::PTRACE_O_TRACESYSGOOD).unwrap_or(0);
-    request(libc::PTRACE_SETOPTIONS, Some(child), options).map_err(|cause| ("PTRACE_SETOPTIONS", cause))?;
-    request(libc::PTRACE_SYSEMU, Some(child), 0).map_err(|cause| ("PTRACE_SYSEMU", cause))?;
+    request(PTRACE_SETOPTIONS, Some(child), options).map_err(|cause| ("PTRACE_SETOPTIONS", cause))?;
+    request(PTRACE_SYSEMU, Some(child), 0).map_err(|cause| ("PTRACE_SYSEMU", cause))?;
     let status = wait_for(child).map_err(|cause| ("waitpid", cause))?;
     if status.stopping_signal() == Some(libc::SIGTRAP | 0x80) {
         return Ok(());
@@ -61,9 +66,9 @@ fn trace(child: Pid) -> core::result::Result<(), (&'static str, io::Error)> {
     Err(("PTRACE_SYSEMU", io::Error::other("the child did not stop at its system call")))
 }
 
-fn request(what: libc::c_uint, child: Option<Pid>, data: usize) -> io::Result<()> {
+fn request(what: u16, child: Option<Pid>, data: usize) -> io::Result<()> {
     // SAFETY: the requests that come here take numbers in place of pointers, and the child is stopped.
-    let answer = unsafe { libc::ptrace(what, Pid::as_raw(child), core::ptr::null_mut::<libc::c_void>(), data) };
+    let answer = unsafe { libc::ptrace(what.into(), Pid::as_raw(child), core::ptr::null_mut::<libc::c_void>(), data) };
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
@@ -109,8 +114,8 @@ mod tests {
     #[test]
     fn a_process_that_may_not_be_traced_is_detected() {
         let code = in_child(|| {
-            let first = request(libc::PTRACE_TRACEME, None, 0);
-            let second = request(libc::PTRACE_TRACEME, None, 0);
+            let first = request(PTRACE_TRACEME, None, 0);
+            let second = request(PTRACE_TRACEME, None, 0);
             // Where nothing at all may be traced the first is refused too.
             i32::from(second.is_ok()) + i32::from(first.is_ok()) * 2
         });

@@ -121,9 +121,12 @@ impl<'a> DatagramSender<'a> {
             used += 1;
         }
         let sent = retry_interrupted(|| {
+            // musl's type of the flags is unsigned.
             // SAFETY: `used` messages are filled in; each points to one vector into the live buffer, which is only
             // read.
-            unsafe { libc::sendmmsg(self.socket.as_raw_fd(), messages.as_mut_ptr(), used, libc::MSG_NOSIGNAL) as isize }
+            unsafe {
+                libc::sendmmsg(self.socket.as_raw_fd(), messages.as_mut_ptr(), used, libc::MSG_NOSIGNAL as _) as isize
+            }
         })?;
         let datagrams = messages[..sent].iter().map(|message| message.msg_len as usize / self.datagram).sum::<usize>();
         Ok(PacketCount::new(datagrams as u64))

@@ -1,5 +1,6 @@
 //! Options of TCP connections, and those that every socket has.
 
+use core::ffi::c_long;
 use core::time::Duration;
 use std::io;
 use std::os::fd::AsFd;
@@ -156,8 +157,8 @@ fn set_timeout(socket: &impl AsFd, option: SocketOption, time: Option<Duration>)
     }
     // The kernel counts microseconds, and takes zero for no limit.
     let time = time.map_or(Duration::ZERO, |time| time.max(Duration::from_micros(1)));
-    let seconds: libc::time_t = time.as_secs().try_into().unwrap_or(libc::time_t::MAX);
-    let microseconds = libc::suseconds_t::from(time.subsec_micros().cast_signed());
+    let seconds: c_long = time.as_secs().try_into().unwrap_or(c_long::MAX);
+    let microseconds = c_long::from(time.subsec_micros().cast_signed());
     sockopt::set_bytes(socket, option, &[seconds.to_ne_bytes(), microseconds.to_ne_bytes()].concat())
 }
 
