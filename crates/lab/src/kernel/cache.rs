@@ -1,4 +1,4 @@
-//! Cache of built kernels, and their descriptions.
+//! Cache of built kernels, their descriptions, and kernels of packages.
 
 use core::time::Duration;
 use std::cmp::Reverse;
@@ -18,6 +18,9 @@ use super::workspace::{BuildTask, BuildWorkspace};
 const KERNEL_FILE: &str = "linux";
 /// Description, next to it.
 const METADATA_FILE: &str = "kernel.json";
+
+/// Kernels of packages, in directories as those of the cache; they are only read.
+const SYSTEM_DIRECTORY: &str = "/usr/lib/linerate/kernels";
 
 /// Description of a kernel, stored next to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,9 +88,9 @@ pub(super) fn directory() -> Result<PathBuf, KernelError> {
     cache.map(|cache| cache.join("linerate/kernels")).ok_or(KernelError::NoCache)
 }
 
-/// Contents of the cache.
+/// Contents of the cache and of the system's packages.
 pub fn status() -> Result<CacheStatus, KernelError> {
-    status_of(directory()?)
+    status_of(directory()?, Path::new(SYSTEM_DIRECTORY))
 }
 
 /// The kernel to use: of this program's recipe, the newest version. `None` when there is none.
@@ -101,12 +104,25 @@ pub fn find_version(series: SeriesVersion) -> Result<Option<CachedKernel>, Kerne
     Ok(status()?.kernels.into_iter().find(is_of_it))
 }
 
-fn status_of(directory: PathBuf) -> Result<CacheStatus, KernelError> {
+fn status_of(directory: PathBuf, system: &Path) -> Result<CacheStatus, KernelError> {
     let mut status = CacheStatus { recipe: recipe::hash(), kernels: Vec::new(), unreadable: Vec::new(), directory };
-    let entries = match fs::read_dir(&status.directory) {
+    for directory in [status.directory.clone(), system.to_owned()] {
+        add_kernels(&mut status, &directory)?;
+    }
+    let is_of_system = |kernel: &CachedKernel| kernel.path.starts_with(system);
+    status
+        .kernels
+        .sort_compactly_by_key(|kernel| (Reverse((kernel.current, kernel.metadata.order())), is_of_system(kernel)));
+    status.unreadable.sort();
+    Ok(status)
+}
+
+/// Adds the kernels of one directory, which need not exist.
+fn add_kernels(status: &mut CacheStatus, directory: &Path) -> Result<(), KernelError> {
+    let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(status),
-        Err(cause) => return Err(KernelError::file("reading", &status.directory, cause)),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(cause) => return Err(KernelError::file("reading", directory, cause)),
     };
     for entry in entries.filter_map(Result::ok) {
         let is_kernel = !entry.file_name().to_string_lossy().starts_with('.') && entry.path().is_dir();
@@ -118,9 +134,7 @@ fn status_of(directory: PathBuf) -> Result<CacheStatus, KernelError> {
             Err(error) => status.unreadable.push((entry.path(), error.to_string())),
         }
     }
-    status.kernels.sort_compactly_by_key(|kernel| Reverse((kernel.current, kernel.metadata.order())));
-    status.unreadable.sort();
-    Ok(status)
+    Ok(())
 }
 
 fn load(directory: &Path, recipe: &str) -> Result<CachedKernel, KernelError> {
@@ -175,6 +189,16 @@ mod tests {
         KernelMetadata::new(version.into(), "linux-source-6.12 6.12.117-1".into(), edits, Duration::from_millis(99_900))
     }
 
+    const NO_DIRECTORY: &str = "/no/such/directory";
+
+    fn write_kernel(place: &Path, metadata: &KernelMetadata) {
+        let directory = place.join(metadata.directory_name());
+        fs::create_dir_all(&directory).expect("writable");
+        fs::write(directory.join(METADATA_FILE), serde_json::to_string(metadata).expect("plain data"))
+            .expect("writable");
+        fs::write(directory.join(KERNEL_FILE), "x").expect("writable");
+    }
+
     #[test]
     fn a_stored_kernel_is_found_again() {
         let cache = TestCache::new("store");
@@ -188,7 +212,7 @@ mod tests {
         store(&mut workshop, &program, &metadata("6.12.117")).expect("writable");
         store(&mut workshop, &program, &metadata("6.12.9")).expect("writable");
         drop(workshop);
-        let status = status_of(cache.0.clone()).expect("readable");
+        let status = status_of(cache.0.clone(), Path::new(NO_DIRECTORY)).expect("readable");
         let versions: Vec<_> = status.kernels.iter().map(|kernel| kernel.metadata.version.as_str()).collect();
         assert_eq!(versions, ["6.12.117", "6.12.9"], "by number, not by letters");
         assert_eq!(status.kernels[0], stored);
@@ -199,14 +223,10 @@ mod tests {
         let cache = TestCache::new("recipe");
         for (version, recipe) in [("6.18.1", "0123456789abcdef".to_owned()), ("6.1.190", recipe::hash())] {
             let metadata = KernelMetadata { recipe, ..metadata(version) };
-            let directory = cache.0.join(metadata.directory_name());
-            fs::create_dir_all(&directory).expect("writable");
-            fs::write(directory.join(METADATA_FILE), serde_json::to_string(&metadata).expect("plain data"))
-                .expect("writable");
-            fs::write(directory.join(KERNEL_FILE), "x").expect("writable");
+            write_kernel(&cache.0, &metadata);
         }
         fs::create_dir_all(cache.0.join("6.2-broken")).expect("writable");
-        let status = status_of(cache.0.clone()).expect("readable");
+        let status = status_of(cache.0.clone(), Path::new(NO_DIRECTORY)).expect("readable");
         let found: Vec<_> =
             status.kernels.iter().map(|kernel| (kernel.metadata.version.as_str(), kernel.current)).collect();
         assert_eq!(found, [("6.1.190", true), ("6.18.1", false)]);
@@ -216,7 +236,24 @@ mod tests {
 
     #[test]
     fn no_cache_is_an_empty_one() {
-        let status = status_of("/no/such/directory".into()).expect("no error");
+        let status = status_of(NO_DIRECTORY.into(), Path::new(NO_DIRECTORY)).expect("no error");
         assert!(status.kernels.is_empty());
+    }
+
+    #[test]
+    fn kernels_of_packages_come_after_built_ones_of_the_same_version() {
+        let (cache, system) = (TestCache::new("user"), TestCache::new("system"));
+        let kernels = [(&cache, "6.12.117"), (&system, "6.12.117"), (&system, "6.12.200"), (&system, "6.1.190")];
+        for (place, version) in kernels {
+            write_kernel(&place.0, &metadata(version));
+        }
+        let status = status_of(cache.0.clone(), &system.0).expect("readable");
+        let found: Vec<_> = status
+            .kernels
+            .iter()
+            .map(|kernel| (&*kernel.metadata.version, kernel.path.starts_with(&system.0)))
+            .collect();
+        assert_eq!(found, [("6.12.200", true), ("6.12.117", false), ("6.12.117", true), ("6.1.190", true)]);
+        assert_eq!(status.directory, cache.0, "new ones go there");
     }
 }
