@@ -64,7 +64,7 @@ pub enum KernelError {
         programs: Vec<MissingProgram>,
     },
     /// No supported package manager.
-    #[error("this system has no apt-get to download the kernel's sources")]
+    #[error("this system has neither apt-get nor dnf to download the kernel's sources")]
     NoPackageManager,
     /// No package with the sources is available.
     #[error("no package with the kernel's sources is available ({}): {said}", packages.join(", "))]

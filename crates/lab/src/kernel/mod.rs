@@ -10,6 +10,7 @@ mod apt;
 mod archive;
 mod cache;
 mod compile;
+mod dnf;
 mod edits;
 mod error;
 mod fragment;

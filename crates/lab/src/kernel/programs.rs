@@ -1,12 +1,12 @@
 //! Programs that a build runs.
 
 use core::time::Duration;
-use std::path::Path;
 
 use linerate_sys::command;
 use linerate_sys::distribution::C_HEADERS;
 
 use super::error::KernelError;
+use super::source::PackageManager;
 
 /// A requirement of a build that is not installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +51,5 @@ pub(super) fn require(packaged: bool) -> Result<(), KernelError> {
     if !programs.is_empty() {
         return Err(KernelError::MissingPrograms { programs });
     }
-    // Debian and its derivatives have this directory and the programs of its package manager.
-    if packaged && !Path::new("/etc/apt").is_dir() {
-        return Err(KernelError::NoPackageManager);
-    }
-    Ok(())
+    if packaged { PackageManager::of_this_host().map(drop) } else { Ok(()) }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::apt;
+use super::dnf;
 use super::error::KernelError;
 use super::version::SeriesVersion;
 use super::workspace::{BuildTask, BuildWorkspace};
@@ -34,11 +35,40 @@ pub(super) fn user_source(path: &Path) -> Result<KernelSource, KernelError> {
     Ok(KernelSource { description: path.display().to_string(), path, form })
 }
 
+/// Package manager that has the kernel's sources as a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PackageManager {
+    /// Debian's and that of the distributions made from it.
+    Apt,
+    /// Fedora's and that of RHEL and its rebuilds.
+    Dnf,
+}
+
+impl PackageManager {
+    /// Detects the host's own: the other one may be installed, too, but has no sources configured.
+    pub(super) fn of_this_host() -> Result<Self, KernelError> {
+        Self::configured_in(Path::new("/etc"))
+    }
+
+    fn configured_in(directory: &Path) -> Result<Self, KernelError> {
+        let managers = [("apt", Self::Apt), ("dnf", Self::Dnf)];
+        let found = managers.into_iter().find(|(name, _)| directory.join(name).is_dir());
+        found.map(|(_, manager)| manager).ok_or(KernelError::NoPackageManager)
+    }
+}
+
 /// The sources from the distribution.
 pub(super) fn packaged(
     workshop: &mut BuildWorkspace<'_>,
     version: Option<SeriesVersion>,
 ) -> Result<KernelSource, KernelError> {
+    match PackageManager::of_this_host()? {
+        PackageManager::Apt => from_apt(workshop, version),
+        PackageManager::Dnf => dnf::download(workshop, version),
+    }
+}
+
+fn from_apt(workshop: &mut BuildWorkspace<'_>, version: Option<SeriesVersion>) -> Result<KernelSource, KernelError> {
     let package = apt::download(workshop, version)?;
     let contents = workshop.subdirectory("package")?;
     let (file, to) = (package.file.to_string_lossy(), contents.to_string_lossy());
@@ -48,15 +78,23 @@ pub(super) fn packaged(
     workshop.run(task, &mut |_| None)?;
     // Only the archive in it is needed.
     let _ = fs::remove_file(&package.file);
-    let not_there =
-        |reason: &str| KernelError::NotAKernel { source_name: package.description.clone(), reason: reason.to_owned() };
-    let directory = contents.join("usr/src");
-    let entries = fs::read_dir(&directory).map_err(|_| not_there("the package has no usr/src"))?;
-    let path = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".tar.")))
-        .ok_or_else(|| not_there("the package has no archive of sources in usr/src"))?;
-    Ok(KernelSource { path, form: SourceForm::Archive, description: package.description })
+    archive_in(&contents.join("usr/src"), package.description)
+}
+
+/// Archive `linux-….tar.…` in the directory of an unpacked package.
+pub(super) fn archive_in(directory: &Path, description: String) -> Result<KernelSource, KernelError> {
+    let is_archive = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        name.starts_with("linux-") && name.contains(".tar.")
+    };
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    match entries.filter_map(|entry| Some(entry.ok()?.path())).find(is_archive) {
+        Some(path) => Ok(KernelSource { path, form: SourceForm::Archive, description }),
+        None => Err(KernelError::NotAKernel {
+            source_name: description,
+            reason: "the package has no archive of the kernel's sources".to_owned(),
+        }),
+    }
 }
 
 /// Version of the kernel whose sources are in `tree`; an error when it cannot be a User-Mode Linux.
@@ -96,6 +134,19 @@ mod tests {
         assert_eq!(version_in(&text.replace("EXTRAVERSION =", "EXTRAVERSION = /../x")).as_deref(), Some("6.12.117"));
         assert_eq!(version_in("all:\n\techo VERSION = 6\n"), None);
         assert_eq!(version_in(""), None);
+    }
+
+    #[test]
+    fn the_package_manager_is_the_configured_one() {
+        let etc = std::env::temp_dir().join(format!("linerate-etc-{}", std::process::id()));
+        fs::create_dir_all(&etc).expect("temporary directory");
+        let error = PackageManager::configured_in(&etc).expect_err("neither").to_string();
+        assert_eq!(error, "this system has neither apt-get nor dnf to download the kernel's sources");
+        for (name, manager) in [("dnf", PackageManager::Dnf), ("apt", PackageManager::Apt)] {
+            fs::create_dir_all(etc.join(name)).expect("writable");
+            assert_eq!(PackageManager::configured_in(&etc).ok(), Some(manager));
+        }
+        fs::remove_dir_all(etc).expect("there");
     }
 
     #[test]
