@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Sees to it that the programs are there that a task needs: `prerequisites.sh build|demo|test`.
+# Sees to it that the programs are there that a task needs: `prerequisites.sh build|demo|test|dist`.
 #
 # What is missing is installed through apt when that is allowed (root, or sudo that asks for no password). Otherwise
 # this says exactly what to install, and fails if the task cannot do without it.
 set -euo pipefail
 
-task=${1:?usage: prerequisites.sh build|demo|test}
+task=${1:?usage: prerequisites.sh build|demo|test|dist}
 required=()
 useful=()
 
@@ -36,8 +36,28 @@ lab() {
     "$1" ping iputils-ping
 }
 
+# Packages of Debian and of Fedora, and what checks them in systems that it makes.
+packages() {
+    require dh debhelper
+    require rpmbuild rpm
+    require lintian lintian
+    require rpmlint rpmlint
+    require mmdebstrap mmdebstrap
+    require systemd-analyze systemd
+    require nix-instantiate nix-bin
+}
+
 case $task in
 build) ;;
+dist)
+    packages
+    # Static programs of both processors in further systems, and the container image.
+    require qemu-aarch64-static qemu-user-static
+    require busybox busybox-static
+    require umoci umoci
+    [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || required+=(debian-archive-keyring)
+    python3 -c 'import ensurepip' 2>/dev/null || required+=(python3-venv)
+    ;;
 demo)
     use iperf3 iperf3
     lab use
@@ -61,7 +81,7 @@ test)
     require ansible-playbook ansible-core
     require yamllint yamllint
     require shellcheck shellcheck
-    require nix-instantiate nix-bin
+    packages
     PATH=$PATH:/usr/sbin:/sbin require sysctl procps
     require udevadm udev
     python3 -c 'import ensurepip' 2>/dev/null || required+=(python3-venv)

@@ -6,6 +6,7 @@
 //!   measures the speed of the lab's virtual time, and writes docs/lab-speed.md;
 //! * `figures` prints figures of the code, next to those of other projects and of the past;
 //! * `site` makes a site of the documents with mdBook, below target/site;
+//! * `dist` makes packages: static binaries, tarballs, .deb, .rpm, a container image; `--check` installs and uses them;
 //! * `schema` writes the JSON Schemas of the documents to docs/schema;
 //! * `effect` tunes the hosts of every path of the library in the lab, and writes docs/tune.md;
 //! * `checklist` runs the commands of the seeds' checklist, and writes docs/seeds-checked.md;
@@ -27,6 +28,7 @@ use std::process::ExitCode;
 
 mod bench;
 mod checklist;
+mod dist;
 mod effect;
 mod figures;
 mod interop;
@@ -51,6 +53,8 @@ const USAGE: &str = "usage: cargo xtask tidy
                          [--iperf3-newest PATH] [--linerate PATH] [--out FILE] [--date YYYY-MM-DD]
        cargo xtask bench lab [--rounds N] [--before LINERATE]
        cargo xtask checklist [--linerate PATH] [--only ROW]...
+       cargo xtask dist [--out DIRECTORY] [--target PROCESSOR]... [--program FILE] [--revision N] [--repository URL]
+                        [--tag TAG] [--twice] [--check | --check-only] [--lab-kernel]
        cargo xtask schema
        cargo xtask figures [--check] [--list] [--tree DIRECTORY]
        cargo xtask effect [--only PATH]... [--label LABEL]... [--jobs N] [--documents DIRECTORY] [--out FILE]
@@ -73,6 +77,7 @@ fn main() -> ExitCode {
         Some((task, options)) if task == "bench" => bench::run(options),
         Some((task, [])) if task == "schema" => schema::run(),
         Some((task, options)) if task == "checklist" => checklist::run(options),
+        Some((task, options)) if task == "dist" => dist::run(options),
         Some((task, options)) if task == "effect" => effect::run(options),
         Some((task, options)) if task == "figures" => figures::run(options),
         Some((task, options)) if task == "interop" => interop::run(options),
