@@ -17,13 +17,16 @@ fn check(repository: &Repository) -> Vec<InvariantViolation> {
     };
     let version = repository.packages().first().map_or("", |package| package.version.as_str());
     let headings = ["## [Unreleased]".to_owned(), format!("## [{version}]")];
-    let section = text.lines().position(|line| headings.iter().any(|heading| line.starts_with(heading)));
-    let Some(start) = section else {
+    let lines: Vec<&str> = text.lines().collect();
+    let starts = headings.iter().filter_map(|heading| lines.iter().position(|line| line.starts_with(heading.as_str())));
+    let starts: Vec<usize> = starts.collect();
+    let Some(first) = starts.first() else {
         return vec![InvariantViolation::new(CHANGELOG, 1, format!("has neither {} nor {}", headings[0], headings[1]))];
     };
-    let has_entry =
-        text.lines().skip(start + 1).take_while(|line| !line.starts_with("## ")).any(|line| line.starts_with("- "));
-    if has_entry { vec![] } else { vec![InvariantViolation::new(CHANGELOG, start + 1, "the section has no entry")] }
+    // Right after a release, nothing is unreleased.
+    let section = |start: &usize| lines[start + 1..].iter().take_while(|line| !line.starts_with("## "));
+    let has_entry = starts.iter().any(|start| section(start).any(|line| line.starts_with("- ")));
+    if has_entry { vec![] } else { vec![InvariantViolation::new(CHANGELOG, first + 1, "the section has no entry")] }
 }
 
 #[cfg(test)]
@@ -39,6 +42,8 @@ mod tests {
     fn a_section_with_entries_passes() {
         assert_eq!(check_text("# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A thing.\n"), NO_VIOLATIONS);
         assert_eq!(check_text("# Changelog\n\n## [0.1.0] - 2026-01-01\n\n- A thing.\n"), NO_VIOLATIONS);
+        let released = "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-01-01\n\n- A thing.\n";
+        assert_eq!(check_text(released), NO_VIOLATIONS);
     }
 
     #[test]
