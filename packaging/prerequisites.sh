@@ -55,6 +55,7 @@ dist)
     require qemu-aarch64-static qemu-user-static
     require busybox busybox-static
     require umoci umoci
+    require skopeo skopeo
     [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || required+=(debian-archive-keyring)
     python3 -c 'import ensurepip' 2>/dev/null || required+=(python3-venv)
     ;;

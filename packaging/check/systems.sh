@@ -66,10 +66,9 @@ else
 fi
 
 image=$(ls "$directory"/linerate-*-oci.tar)
-mkdir "$work/image"
-tar --extract --directory "$work/image" --file "$image"
-umoci stat --image "$work/image" >"$work/stat" || fail "umoci does not read the image"
-umoci raw unpack --image "$work/image" "$work/image-root"
+# Of the image's processors, skopeo chooses that of this machine.
+skopeo --insecure-policy copy --quiet "oci-archive:$image" "oci:$work/image:one" || fail "skopeo does not read the image"
+umoci raw unpack --image "$work/image:one" "$work/image-root" || fail "umoci does not unpack the image"
 in_root_image() {
     # shellcheck disable=SC2016 # expanded by the inner shell
     unshare --mount --net --pid --fork --kill-child bash -c '

@@ -14,8 +14,9 @@ use crate::workspace;
 /// (`--icf=all`) would save 116 kB more, but the C libraries may compare addresses of functions.
 const LINKER_OPTIONS: [&str; 3] = ["-O2", "-zpack-relative-relocs", "--build-id=none"];
 
-/// Option of the C compiler: no exception passes through C, so that its 100 kB of unwind tables are not used.
-const C_OPTIONS: &str = "-fno-asynchronous-unwind-tables";
+/// Options of the C compiler: no exception passes through C, so that its 100 kB of unwind tables are not used. Zig drops them
+/// only when both are given.
+const C_OPTIONS: &str = "-fno-asynchronous-unwind-tables -fno-unwind-tables";
 
 /// Builds linerate for `platform` below `target_directory`; returns the program.
 pub(super) fn build(platform: Platform, release: &Release, target_directory: &Path) -> Result<PathBuf> {
