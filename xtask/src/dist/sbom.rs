@@ -24,7 +24,7 @@ pub(super) fn write(release: &Release, work: &Path, to: &Path) -> Result<()> {
             "--quiet",
             "--format=json",
             "--spec-version=1.5",
-            "--target=all",
+            "--target=x86_64-unknown-linux-musl",
             "--override-filename=bill",
         ])
         .arg("--manifest-path")
