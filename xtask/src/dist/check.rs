@@ -7,10 +7,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use super::debian::BinaryPackage;
 use super::options::DistOptions;
 use super::platform::Platform;
 use super::release::Release;
-use super::{BuildDirectories, archive, make, tools};
+use super::{BuildDirectories, archive, debian, tools};
 use crate::workspace;
 
 /// Check of a set of packages.
@@ -27,7 +28,7 @@ const CHECKS: [PackageCheck; 8] = [
     PackageCheck { name: "rpmlint", run: rpmlint },
     PackageCheck { name: "lintian", run: lintian },
     PackageCheck { name: "no directory of this machine", run: no_local_directory },
-    PackageCheck { name: "Debian: install, upgrade, purge", run: debian },
+    PackageCheck { name: "Debian: install, upgrade, purge", run: debian_system },
     PackageCheck { name: "other systems", run: systems },
 ];
 
@@ -47,9 +48,9 @@ impl CheckedPackages<'_> {
         Ok(names.filter(is_one).map(|name| self.out.join(name)).collect())
     }
 
-    /// Program that was packaged.
-    fn program(&self, platform: Platform) -> PathBuf {
-        self.work.join(format!("usr-{}/bin/linerate", platform.processor()))
+    /// Files that were packaged for the platform.
+    fn tree(&self, platform: Platform) -> PathBuf {
+        super::tree(self.work, platform)
     }
 
     /// True when the packages have static programs, not one that was given.
@@ -145,7 +146,7 @@ fn no_local_directory(packages: &CheckedPackages<'_>) -> Result<()> {
     let home = std::env::var("HOME").context("HOME is not set")?;
     let local = [home, workspace::root().display().to_string()];
     for platform in &packages.options.platforms {
-        let file = packages.program(*platform);
+        let file = packages.tree(*platform).join("bin/linerate");
         let program = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
         for directory in &local {
             let needle = format!("{directory}/");
@@ -157,22 +158,16 @@ fn no_local_directory(packages: &CheckedPackages<'_>) -> Result<()> {
 }
 
 /// The .deb in a fresh Debian, with one of the next revision to upgrade to.
-fn debian(packages: &CheckedPackages<'_>) -> Result<()> {
+fn debian_system(packages: &CheckedPackages<'_>) -> Result<()> {
     let work = packages.out.with_extension("next");
     let platform = Platform::of_this_machine()?;
-    let program = packages.program(platform);
-    ensure!(program.exists(), "nothing is packaged for this machine's processor");
-    let next = DistOptions {
-        program: Some(program),
-        platforms: vec![platform],
-        revision: packages.options.revision + 1,
-        repository: None,
-        ..packages.options.clone()
-    };
+    ensure!(packages.tree(platform).exists(), "nothing is packaged for this machine's processor");
+    let next = DistOptions { revision: packages.options.revision + 1, ..packages.options.clone() };
     let release = Release::of(&workspace::root(), &next)?;
-    let directories = BuildDirectories { target: work.join("build"), work: work.join("work"), out: work.join("out") };
-    make(&next, &release, &directories)?;
-    let checked = script("debian.sh", &[packages.out, &directories.out]);
+    let out = work.join("out");
+    archive::clear(&out)?;
+    debian::package(BinaryPackage::Linerate, (platform, &packages.tree(platform)), &release, &work.join("deb"), &out)?;
+    let checked = script("debian.sh", &[packages.out, &out]);
     fs::remove_dir_all(&work).with_context(|| format!("cannot remove {}", work.display()))?;
     checked
 }

@@ -56,6 +56,7 @@ pub(super) fn package(
         .env("LEVEL", release.compression.to_string())
         .env("SOURCE_DATE_EPOCH", release.epoch.to_string())
         .env("DH_QUIET", "1")
+        .env("MAKEFLAGS", "--silent --no-print-directory")
         // Tests may run where these name a directory of the machine.
         .env_remove("DH_OPTIONS");
     tools::run(&mut rules).context("debian/rules failed: apt-get install debhelper dpkg-dev make, if it is missing")?;

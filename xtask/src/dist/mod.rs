@@ -84,7 +84,7 @@ fn make(options: &DistOptions, release: &Release, directories: &BuildDirectories
     let homepage = options.repository.as_deref().unwrap_or("https://linerate.invalid");
     let mut trees = Vec::new();
     for (platform, program) in &programs {
-        let tree = work.join(format!("usr-{}", platform.processor()));
+        let tree = tree(work, *platform);
         stage::write(program, &texts, "/usr", &tree)?;
         make_tarball((*platform, program), &texts, release, directories)?;
         debian::package(BinaryPackage::Linerate, (*platform, &tree), release, &work.join("deb"), out)?;
@@ -107,6 +107,11 @@ fn programs(options: &DistOptions, release: &Release, target: &Path) -> Result<V
         None => Ok((*platform, build::build(*platform, release, target)?)),
     };
     options.platforms.iter().map(program).collect()
+}
+
+/// Files of a platform that are installed at `/usr`.
+fn tree(work: &Path, platform: Platform) -> PathBuf {
+    work.join(format!("usr-{}", platform.processor()))
 }
 
 fn tarball_name(release: &Release, platform: Platform) -> String {
