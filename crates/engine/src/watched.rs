@@ -161,52 +161,15 @@ fn moments(readings: &[(Duration, SocketSnapshot)], sends: bool) -> Vec<SocketIn
             from: from.saturating_sub(*begin),
             to: to.saturating_sub(*begin),
             bytes: total(info, sends) - total(earlier.info.as_ref()?, sends),
-            socket: SocketSample { info: since(info, &before), memory: now.memory },
+            socket: SocketSample { info: info.totals_since(&before), memory: now.memory },
         })
     };
     readings.windows(2).filter_map(of).collect()
 }
 
-/// Totals since an earlier sample; all else unchanged.
-fn since(info: &TcpInfo, before: &TcpInfo) -> TcpInfo {
-    macro_rules! grown {
-        ($($field:ident),*) => {
-            TcpInfo { $($field: info.$field.map(|now| now - before.$field.unwrap_or_default()),)* ..info.clone() }
-        };
-    }
-    grown!(
-        retransmits,
-        bytes_sent,
-        bytes_retransmitted,
-        bytes_acknowledged,
-        bytes_received,
-        data_segments_sent,
-        reordering_seen,
-        duplicate_sacks,
-        delivered_with_congestion_mark
-    )
-}
-
 #[cfg(test)]
 mod tests {
-    use linerate_units::SegmentCount;
-
     use super::*;
-
-    #[test]
-    fn totals_begin_with_the_first_sample() {
-        let reading = |bytes: u64, again: u64| TcpInfo {
-            bytes_sent: Some(ByteCount::new(bytes)),
-            retransmits: Some(SegmentCount::new(again)),
-            rtt: Some(Duration::from_millis(20)),
-            ..TcpInfo::default()
-        };
-        let grown = since(&reading(5000, 7), &reading(2000, 3));
-        assert_eq!((grown.bytes_sent, grown.retransmits), (Some(ByteCount::new(3000)), Some(SegmentCount::new(4))));
-        assert_eq!((grown.rtt, grown.bytes_acknowledged), (Some(Duration::from_millis(20)), None));
-        // A value that an old kernel does not report is unknown, not zero.
-        assert_eq!(since(&TcpInfo::default(), &reading(1, 1)).bytes_sent, None);
-    }
 
     const LOCAL: &str = "192.0.2.1:1";
 

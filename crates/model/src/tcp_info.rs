@@ -137,3 +137,46 @@ pub struct NegotiatedWindowScale {
     /// Applied to windows that this end advertises.
     pub receive: u8,
 }
+
+impl TcpInfo {
+    /// Sample with its totals counted since an `earlier` one of the same connection; all else unchanged.
+    #[must_use]
+    pub fn totals_since(&self, earlier: &Self) -> Self {
+        macro_rules! grown {
+            ($($field:ident),*) => {
+                Self { $($field: self.$field.map(|now| now - earlier.$field.unwrap_or_default()),)* ..self.clone() }
+            };
+        }
+        grown!(
+            retransmits,
+            bytes_sent,
+            bytes_retransmitted,
+            bytes_acknowledged,
+            bytes_received,
+            data_segments_sent,
+            reordering_seen,
+            duplicate_sacks,
+            delivered_with_congestion_mark
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_begin_with_the_earlier_sample() {
+        let reading = |bytes: u64, retransmitted: u64| TcpInfo {
+            bytes_sent: Some(ByteCount::new(bytes)),
+            retransmits: Some(SegmentCount::new(retransmitted)),
+            rtt: Some(Duration::from_millis(20)),
+            ..TcpInfo::default()
+        };
+        let grown = reading(5000, 7).totals_since(&reading(2000, 3));
+        assert_eq!((grown.bytes_sent, grown.retransmits), (Some(ByteCount::new(3000)), Some(SegmentCount::new(4))));
+        assert_eq!((grown.rtt, grown.bytes_acknowledged), (Some(Duration::from_millis(20)), None));
+        // A value that an old kernel does not report is unknown, not zero.
+        assert_eq!(TcpInfo::default().totals_since(&reading(1, 1)).bytes_sent, None);
+    }
+}
