@@ -282,7 +282,8 @@ impl ResourceAccount {
         self.lease_with(ByteCount::ZERO, descriptors)
     }
 
-    fn lease_with(&self, memory: ByteCount, descriptors: u64) -> Result<MemoryLease, MemoryExhausted> {
+    /// Takes `memory` and `descriptors` if they are free. Does not wait.
+    pub(crate) fn lease_with(&self, memory: ByteCount, descriptors: u64) -> Result<MemoryLease, MemoryExhausted> {
         let mut lease = self.empty_lease();
         match &self.0 {
             Some(share) if !lease.take(memory, descriptors) => Err(MemoryExhausted(share.server.memory)),

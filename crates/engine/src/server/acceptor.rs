@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::thread::Scope;
 
 use linerate_sys::poll::{self, PollInterest, PollItem};
@@ -27,7 +27,6 @@ use crate::control::ControlConnection;
 use crate::error::{Error, Result};
 use crate::resources::{
     ClientNetwork, DESCRIPTORS_PER_PROBE_SESSION, DESCRIPTORS_PER_STREAM, DESCRIPTORS_PER_TEST, MemoryLease,
-    SessionDisplacer,
 };
 
 /// Most connections that have not yet sent their cookie, and most clients waiting under `--queue`, where the process may
@@ -81,12 +80,7 @@ fn session_descriptors(cookie: &Cookie) -> u64 {
 }
 
 pub(super) fn run(server: &Server, stop: Option<&InterruptSignals>, observer: &dyn ServerObserver) -> Result<()> {
-    let failed = |cause: io::Error| Error::io(ErrorCode::NEW_TEST, &cause);
     let reflector = server.bound_reflector();
-    let handle = reflector.map(|reflector| reflector.handle().clone());
-    let registry = Arc::new(SessionRegistry::new(handle, Arc::clone(&server.resources)).map_err(failed)?);
-    let displacer: Weak<dyn SessionDisplacer> = Arc::<SessionRegistry>::downgrade(&registry);
-    server.resources.set_displacer(displacer);
     if let Some(Err(note)) = &server.reflector {
         observer.note(note);
     }
@@ -101,14 +95,13 @@ pub(super) fn run(server: &Server, stop: Option<&InterruptSignals>, observer: &d
         let _reflecting = reflecting.map_err(|cause| Error::system(ErrorCode::NEW_TEST, &cause))?;
         let mut acceptor = ConnectionAcceptor {
             server,
-            registry,
+            registry: Arc::clone(&server.registry),
             observer,
             scope,
             unknown: VecDeque::new(),
             queued: VecDeque::new(),
             udp: UdpHub::new(Arc::clone(&server.options), server.address),
             steering: None,
-            next_session: 1,
             announced_idle: 0,
             looked_at: clock::monotonic_now(),
             last_activity: clock::monotonic_now(),
@@ -148,7 +141,6 @@ struct ConnectionAcceptor<'scope, 'env> {
     udp: UdpHub,
     /// Clients that get the listener for windows.
     steering: Option<WindowSteering>,
-    next_session: u64,
     announced_idle: u64,
     /// Time of the last look at the waiting clients.
     looked_at: MonotonicTime,
@@ -264,13 +256,14 @@ impl ConnectionAcceptor<'_, '_> {
     }
 
     fn announce_idle(&mut self) {
-        if self.is_idle() && self.announced_idle != self.next_session {
+        let upcoming = self.registry.upcoming_number();
+        if self.is_idle() && self.announced_idle != upcoming {
             // Memory used by a hundred sessions is released before the next one.
             process::release_free_memory();
-            self.announced_idle = self.next_session;
+            self.announced_idle = upcoming;
             self.last_activity = clock::monotonic_now();
             if !(self.server.options.one_off && self.registry.tests_done() > 0) {
-                self.observer.idle(self.next_session);
+                self.observer.idle(upcoming);
             }
         }
     }
@@ -432,12 +425,11 @@ impl ConnectionAcceptor<'_, '_> {
         cookie: Cookie,
         descriptors: Option<MemoryLease>,
     ) {
-        let number = self.next_session;
         let Ok(inbox) = SessionInbox::new(net::canonical(peer).ip()) else {
             let _ = control.send(&[ControlState::AccessDenied.byte()]);
             return;
         };
-        self.next_session += 1;
+        let number = self.registry.next_number();
         self.last_activity = clock::monotonic_now();
         let client = net::canonical(peer).ip();
         let account = self.registry.enter(number, Arc::clone(&inbox), client, self.last_activity);

@@ -13,6 +13,7 @@ mod probe_session;
 mod rate_watch;
 mod reflector;
 mod registry;
+mod service;
 mod session;
 mod tcp_turns;
 #[cfg(test)]
@@ -45,10 +46,12 @@ use linerate_wire::parameters::ServerLimits;
 
 use acceptor::AcceptorLimits;
 use reflector::{BoundReflector, ListenParameters};
+use registry::SessionRegistry;
 use windows::WindowListener;
 
 pub use client_choices::ClientChoices;
 pub use reflector::StampOptions;
+pub use service::{ServiceAccess, ServiceLease, ServiceRefusal, ServiceSession, ServiceShare, TrafficShare};
 
 use crate::error::{Error, Result};
 use crate::resources::{ServerResources, session_memory};
@@ -191,6 +194,7 @@ pub struct Server {
     limits: AcceptorLimits,
     /// Budget of all sessions.
     pub(crate) resources: Arc<ServerResources>,
+    registry: Arc<SessionRegistry>,
     /// The reflector, or the reason why a requested one is missing.
     reflector: Option<core::result::Result<BoundReflector, String>>,
 }
@@ -232,6 +236,8 @@ impl Server {
         let limits = AcceptorLimits::of(process::open_file_limit());
         let memory = session_memory(u64::try_from(options.max_sessions.get()).unwrap_or(u64::MAX));
         let resources = ServerResources::limited(memory, limits.session_descriptors, options.limits.max_total_rate);
+        let handle = reflector.as_ref().and_then(|bound| Some(bound.as_ref().ok()?.handle().clone()));
+        let registry = SessionRegistry::shared(handle, &resources).map_err(io_failed)?;
         Ok(Self {
             listener: listening.listener,
             windows,
@@ -240,8 +246,22 @@ impl Server {
             options: Arc::new(options),
             limits,
             resources,
+            registry,
             reflector,
         })
+    }
+
+    /// Gives the sessions this budget.
+    #[cfg(test)]
+    pub(crate) fn set_resources(&mut self, resources: Arc<ServerResources>) {
+        self.registry = SessionRegistry::shared(None, &resources).expect("a waker");
+        self.resources = resources;
+    }
+
+    /// Sessions, memory and rate for another service of this process, within the limits of this server.
+    #[must_use]
+    pub fn service_access(&self) -> ServiceAccess {
+        ServiceAccess::new(Arc::clone(&self.registry), Arc::clone(&self.options))
     }
 
     /// UDP port on which STAMP senders are answered; `None` without a reflector.

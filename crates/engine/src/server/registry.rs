@@ -6,7 +6,7 @@ use std::io;
 use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use linerate_sys::poll::Waker;
 use linerate_units::{ByteCount, MonotonicTime, StreamCount};
@@ -132,6 +132,8 @@ pub(super) struct SessionRegistry {
     /// Streams of all running tests.
     streams: AtomicU64,
     tests_done: AtomicU64,
+    /// Number of the next session.
+    numbers: AtomicU64,
     reflector: Option<ReflectorHandle>,
     resources: Arc<ServerResources>,
 }
@@ -209,7 +211,19 @@ impl SessionRegistry {
     pub(super) fn new(reflector: Option<ReflectorHandle>, resources: Arc<ServerResources>) -> io::Result<Self> {
         let waker = Waker::new().map_err(io::Error::from)?;
         let [running, streams, tests_done] = [0; 3].map(AtomicU64::new);
-        Ok(Self { state: Mutex::default(), waker, running, streams, tests_done, reflector, resources })
+        let numbers = AtomicU64::new(1);
+        Ok(Self { state: Mutex::default(), waker, running, streams, tests_done, numbers, reflector, resources })
+    }
+
+    /// A registry that ends sessions of networks that hold much of `resources`.
+    pub(super) fn shared(
+        reflector: Option<ReflectorHandle>,
+        resources: &Arc<ServerResources>,
+    ) -> io::Result<Arc<Self>> {
+        let registry = Arc::new(Self::new(reflector, Arc::clone(resources))?);
+        let displacer: Weak<dyn SessionDisplacer> = Arc::<Self>::downgrade(&registry);
+        resources.set_displacer(displacer);
+        Ok(registry)
     }
 
     /// Account of a client in the budget that all sessions share.
@@ -323,6 +337,15 @@ impl SessionRegistry {
 
     /// Unregisters a session, however it ended.
     pub(super) fn leave(&self, session: SessionNumber, cookie: &Cookie) {
+        self.remove(session, Some(cookie));
+    }
+
+    /// Unregisters a session of another service, which has no cookie.
+    pub(super) fn leave_service(&self, session: SessionNumber) {
+        self.remove(session, None);
+    }
+
+    fn remove(&self, session: SessionNumber, cookie: Option<&Cookie>) {
         let mut state = lock(&self.state);
         if let Some(entry) = state.sessions.remove(&session) {
             if entry.overlapping.is_some() {
@@ -332,7 +355,9 @@ impl SessionRegistry {
             if entry.displaced {
                 state.leaving -= 1;
             }
-            if state.streams.get(cookie).is_some_and(|inbox| Arc::ptr_eq(inbox, &entry.inbox)) {
+            if let Some(cookie) = cookie
+                && state.streams.get(cookie).is_some_and(|inbox| Arc::ptr_eq(inbox, &entry.inbox))
+            {
                 state.streams.remove(cookie);
             }
         }
@@ -340,6 +365,16 @@ impl SessionRegistry {
         state.tcp.leave(session);
         drop(state);
         self.waker.wake();
+    }
+
+    /// Number of a new session.
+    pub(super) fn next_number(&self) -> SessionNumber {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Number that the next session will have.
+    pub(super) fn upcoming_number(&self) -> SessionNumber {
+        self.numbers.load(Ordering::Relaxed)
     }
 
     /// Number of sessions with a slot.

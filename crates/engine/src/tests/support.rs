@@ -121,7 +121,7 @@ impl TestServer {
     pub(crate) fn start_within(memory: ByteCount, options: ServerOptions) -> Self {
         let server = Server::bind(ServerOptions { address: Some(LOOPBACK), port: None, ..options });
         let mut server = server.expect("a free port");
-        server.resources = ServerResources::limited(memory, u64::MAX, None);
+        server.set_resources(ServerResources::limited(memory, u64::MAX, None));
         Self::run(server, None)
     }
 
