@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use linerate_analysis::formulas::window_rate;
 use linerate_model::flow::{BufferOrigin, BufferSettings, FlowChange, FlowLimit, FlowState};
-use linerate_model::socket::{SocketSnapshot, TcpState, TimerKind};
+use linerate_model::socket::{SocketMemory, SocketSnapshot, TcpState, TimerKind};
 use linerate_model::tcp_info::TcpInfo;
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
@@ -91,12 +91,16 @@ fn flow_limit(last: &SocketSnapshot, change: &FlowChange) -> FlowLimit {
     }
     let queued = !last.send_queue.is_zero() || change.in_flight.is_some_and(|bytes| !bytes.is_zero());
     if !change.has_moved_data() && !queued {
-        return if last.receive_queue.is_zero() { FlowLimit::Idle } else { receiver_limit(last, info, change) };
+        return if last.receive_queue.is_zero() {
+            FlowLimit::Idle
+        } else {
+            receiver_limit(info, last.memory.as_ref(), change.receive_rate)
+        };
     }
     let sent = change.send_rate.map_or(0.0, BitRate::bits_per_second);
     let received = change.receive_rate.map_or(0.0, BitRate::bits_per_second);
     if received > sent * MIN_RECEIVE_RATIO {
-        receiver_limit(last, info, change)
+        receiver_limit(info, last.memory.as_ref(), change.receive_rate)
     } else {
         sender_limit(last, info, change)
     }
@@ -121,17 +125,17 @@ fn stalled_limit(last: &SocketSnapshot, info: &TcpInfo, change: &FlowChange) -> 
     Some(FlowLimit::NotMoving { backoff, silent: last.moment.since_data_sent, black_hole })
 }
 
-/// Returns the limit of a receiving flow, as far as the receiver knows it.
-fn receiver_limit(last: &SocketSnapshot, info: &TcpInfo, change: &FlowChange) -> FlowLimit {
-    let fill =
-        last.memory.and_then(|memory| Ratio::of(memory.receive_allocated.as_f64(), memory.receive_buffer.as_f64()));
+/// Returns the limit of a receiving flow, as far as the receiver knows it: from its socket, and the rate that it receives.
+#[must_use]
+pub fn receiver_limit(info: &TcpInfo, memory: Option<&SocketMemory>, rate: Option<BitRate>) -> FlowLimit {
+    let fill = memory.and_then(|memory| Ratio::of(memory.receive_allocated.as_f64(), memory.receive_buffer.as_f64()));
     if let Some(fill) = fill.filter(|fill| fill.get() >= MIN_UNREAD_SHARE) {
         return FlowLimit::SlowReader { fill };
     }
     // The window starts at the data that the application has read: it is the most that one round trip can carry.
     let window = info.receive_window.filter(|window| !window.is_zero());
-    let rate = window.zip(info.receive_rtt.or(info.rtt)).and_then(|(window, rtt)| window_rate(window, rtt));
-    match (window, rate, change.receive_rate) {
+    let bound = window.zip(info.receive_rtt.or(info.rtt)).and_then(|(window, rtt)| window_rate(window, rtt));
+    match (window, bound, rate) {
         (Some(window), Some(bound), Some(rate)) if rate >= bound * (1.0 - MAX_WINDOW_RATE_ERROR) => {
             FlowLimit::OwnWindow { window }
         }
