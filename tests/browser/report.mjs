@@ -25,7 +25,7 @@ const asRoot = process.getuid() === 0 ? ["--no-sandbox"] : [];
 const browser = await chromium.launch({ executablePath, args: asRoot });
 
 // One page of each kind is looked at in each way, and kept as a picture for people.
-const KINDS = ["throughput", "path", "load", "rfc6349", "diagnose", "tune", "doctor", "compare", "path_to_bare_host"];
+const KINDS = ["throughput", "path", "load", "rfc6349", "diagnose", "tune", "doctor", "web", "compare", "path_to_bare_host"];
 const DESK = { viewport: { width: 1280, height: 900 } };
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
 

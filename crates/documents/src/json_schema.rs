@@ -21,6 +21,7 @@ use super::shaper_status::ShaperStatusDocument;
 use super::throughput::ThroughputDocument;
 use super::tune::TuneDocument;
 use super::watch::WatchDocument;
+use super::web::WebDocument;
 use linerate_model::load::LoadDocument;
 use linerate_model::path::PathDocument;
 
@@ -52,7 +53,7 @@ fn add_label(schema: &mut Value, name: &str) {
 }
 
 /// Schemas, each with its file name and the committed version.
-fn schemas() -> [(&'static str, Value, &'static str); 17] {
+fn schemas() -> [(&'static str, Value, &'static str); 18] {
     macro_rules! schema {
         ($document:ty, $name:literal, $title:literal) => {
             (
@@ -87,6 +88,7 @@ fn schemas() -> [(&'static str, Value, &'static str); 17] {
         schema!(ShaperDocument, "shaper", "Plan and state of a traffic shaper (linerate shape DEV --json)"),
         schema!(ShaperStatusDocument, "shaper-status", "State of active shapers (linerate shape status --json)"),
         schema!(WatchDocument, "watch", "The TCP flows of a host over one interval (linerate watch --json)"),
+        schema!(WebDocument, "web", "A test in a browser (linerate serve --web)"),
         schema!(ProgressEvent, "event", "Event of a running command (--json-stream)"),
     ]
 }

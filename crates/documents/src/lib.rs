@@ -23,5 +23,6 @@ pub mod shaper_status;
 pub mod throughput;
 pub mod tune;
 pub mod watch;
+pub mod web;
 
 pub use linerate_units::serde::nanoseconds;

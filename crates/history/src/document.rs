@@ -59,6 +59,7 @@ pub(crate) const fn kind_name(kind: RunKind) -> &'static str {
         RunKind::Diagnose => "diagnose",
         RunKind::Tune => "tune",
         RunKind::Doctor => "doctor",
+        RunKind::Web => "web",
     }
 }
 

@@ -16,6 +16,7 @@ use super::environment::HostEnvironment;
 use super::rfc6349::Rfc6349Document;
 use super::throughput::ThroughputDocument;
 use super::tune::TuneDocument;
+use super::web::WebDocument;
 use linerate_model::load::LoadDocument;
 use linerate_model::path::PathDocument;
 use linerate_model::report::TestTermination;
@@ -98,6 +99,7 @@ run_of!(Rfc6349Document, Rfc6349);
 run_of!(DiagnoseDocument, Diagnose);
 run_of!(TuneDocument, Tune);
 run_of!(DoctorDocument, Doctor);
+run_of!(WebDocument, Web);
 
 /// Command that measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -118,12 +120,14 @@ pub enum RunKind {
     Tune,
     /// `linerate doctor`.
     Doctor,
+    /// A test in a browser, measured by `linerate serve --web`.
+    Web,
 }
 
 impl RunKind {
     /// All variants.
-    pub const ALL: [Self; 7] =
-        [Self::Throughput, Self::Path, Self::Load, Self::Rfc6349, Self::Diagnose, Self::Tune, Self::Doctor];
+    pub const ALL: [Self; 8] =
+        [Self::Throughput, Self::Path, Self::Load, Self::Rfc6349, Self::Diagnose, Self::Tune, Self::Doctor, Self::Web];
 }
 
 /// Document that the command prints with `--json`.
@@ -145,6 +149,8 @@ pub enum RunResult {
     Tune(Box<TuneDocument>),
     /// Document of [`RunKind::Doctor`].
     Doctor(Box<DoctorDocument>),
+    /// Document of [`RunKind::Web`].
+    Web(Box<WebDocument>),
 }
 
 /// Figure that represents the run. Two runs of one kind are compared by the figures of the same `name`.

@@ -284,6 +284,7 @@ pub(crate) const fn kind_title(kind: RunKind) -> &'static str {
         RunKind::Diagnose => "Diagnosis",
         RunKind::Tune => "Tuning",
         RunKind::Doctor => "Guided run",
+        RunKind::Web => "Browser test",
     }
 }
 

@@ -18,6 +18,7 @@ pub(super) fn of(run: &RunDocument) -> Option<Chart<'_>> {
         RunResult::Throughput(_) => ("Goodput and what limited it", throughput(run, &phases)),
         RunResult::Load(document) => ("Delay by phase, and the load", load(run, document, &phases)),
         RunResult::Path(_) => ("Round trips and the search for the capacity", path(run, &phases)),
+        RunResult::Web(_) => ("Delay by phase, and the load", web(run, &phases)),
         RunResult::Rfc6349(_) | RunResult::Diagnose(_) | RunResult::Tune(_) | RunResult::Doctor(_) => return None,
     };
     let panels: Vec<OverviewPanel<'_>> = panels.into_iter().filter(|panel| !panel.series.is_empty()).collect();
@@ -91,6 +92,20 @@ fn load<'a>(run: &'a RunDocument, document: &LoadDocument, phases: &[ChartPhase]
         stacked: false,
         smoothing: Some(Smoothing { window_ns: smoothing_window(run), is_median: true }),
         marks,
+    };
+    vec![delay, goodput(run, phases, 1)]
+}
+
+/// Round trips of the browser over the goodput.
+fn web<'a>(run: &'a RunDocument, phases: &[ChartPhase]) -> Vec<OverviewPanel<'a>> {
+    let series = run.series.iter().find(|series| series.panel == ChartPanel::Latency && series.times_ns.len() > 1);
+    let delay = OverviewPanel {
+        title: panel_properties(ChartPanel::Latency).1.to_owned(),
+        unit: FigureUnit::Nanoseconds,
+        series: series.map(|series| (0, borrowed(series))).into_iter().collect(),
+        stacked: false,
+        smoothing: Some(Smoothing { window_ns: smoothing_window(run), is_median: true }),
+        marks: Vec::new(),
     };
     vec![delay, goodput(run, phases, 1)]
 }

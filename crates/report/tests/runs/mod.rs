@@ -11,6 +11,7 @@ mod path;
 mod rfc6349;
 mod throughput;
 mod tune;
+mod web;
 
 pub(crate) use diagnose::{diagnose, hostile_diagnose};
 pub(crate) use doctor::{doctor, doctor_without_change};
@@ -19,6 +20,7 @@ pub(crate) use path::{path, path_to_bare_host};
 pub(crate) use rfc6349::{rfc6349, rfc6349_cut_short};
 pub(crate) use throughput::{big, throughput, throughput_from_stock_server};
 pub(crate) use tune::{tune, tune_broken_off, tune_planned};
+pub(crate) use web::web;
 
 use core::time::Duration;
 
@@ -54,6 +56,7 @@ pub(crate) fn all() -> Vec<(&'static str, RunDocument)> {
         ("tune_broken_off", tune_broken_off()),
         ("doctor", doctor()),
         ("doctor_without_change", doctor_without_change()),
+        ("web", web()),
     ]
 }
 

@@ -196,6 +196,8 @@ pub(super) enum RunKindChoice {
     Tune,
     /// linerate doctor
     Doctor,
+    /// tests in a browser (linerate serve --web)
+    Web,
 }
 
 impl RunKindChoice {
@@ -208,6 +210,7 @@ impl RunKindChoice {
             Self::Diagnose => RunKind::Diagnose,
             Self::Tune => RunKind::Tune,
             Self::Doctor => RunKind::Doctor,
+            Self::Web => RunKind::Web,
         }
     }
 }
@@ -222,6 +225,7 @@ pub(super) const fn command_name(kind: RunKind) -> &'static str {
         RunKind::Diagnose => "diagnose",
         RunKind::Tune => "tune",
         RunKind::Doctor => "doctor",
+        RunKind::Web => "web",
     }
 }
 

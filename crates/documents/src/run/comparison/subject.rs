@@ -82,6 +82,7 @@ const fn kind_name(kind: RunKind) -> &'static str {
         RunKind::Diagnose => "linerate diagnose",
         RunKind::Tune => "linerate tune",
         RunKind::Doctor => "linerate doctor",
+        RunKind::Web => "tests in a browser",
     }
 }
 
@@ -107,7 +108,8 @@ fn directions(run: &RunDocument) -> String {
         | RunResult::Path(_)
         | RunResult::Load(_)
         | RunResult::Rfc6349(_)
-        | RunResult::Doctor(_) => String::new(),
+        | RunResult::Doctor(_)
+        | RunResult::Web(_) => String::new(),
     }
 }
 

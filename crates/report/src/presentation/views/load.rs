@@ -44,7 +44,7 @@ pub(super) fn tables(document: &LoadDocument) -> Vec<ReportTable> {
     tables.into_iter().flatten().collect()
 }
 
-fn badge(grade: LatencyGrade) -> VerdictBadge {
+pub(super) fn badge(grade: LatencyGrade) -> VerdictBadge {
     let tone = match grade {
         LatencyGrade::APlus | LatencyGrade::A => BadgeTone::Good,
         LatencyGrade::B | LatencyGrade::C => BadgeTone::Fair,

@@ -7,6 +7,7 @@ pub mod path;
 pub mod rfc6349;
 pub mod throughput;
 pub mod tune;
+pub mod web;
 
 use linerate_documents::run::{RunDocument, RunResult};
 use linerate_model::path::UnknownValue;
@@ -25,6 +26,7 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, run: &RunDocument) {
         RunResult::Diagnose(document) => diagnose::complete(presentation, document),
         RunResult::Tune(document) => tune::complete(presentation, document),
         RunResult::Doctor(document) => doctor::complete(presentation, document),
+        RunResult::Web(document) => web::complete(presentation, document),
     }
 }
 
