@@ -62,6 +62,29 @@ pub(crate) fn keep(run: &RunDocument, quietly: bool) {
     record_with_page(run, quietly, None);
 }
 
+/// Records a finished run without a note; returns its number.
+#[cfg(feature = "web")]
+pub(crate) fn keep_silently(run: &RunDocument) -> Option<RunId> {
+    if HISTORY_DISABLED.load(Ordering::Relaxed) {
+        return None;
+    }
+    if std::env::var_os(RESULT_FILE).is_some_and(|file| !file.is_empty()) {
+        keep(run, true);
+        return None;
+    }
+    store(run).unwrap_or_else(|error| {
+        warn(&explained(&error));
+        None
+    })
+}
+
+/// True when runs can be recorded: recording is not disabled, and the user has a place for the history.
+#[cfg(feature = "web")]
+pub(crate) fn is_possible() -> bool {
+    !HISTORY_DISABLED.load(Ordering::Relaxed)
+        && matches!(HistoryLocation::from_environment(), Ok(HistoryLocation::File(_)))
+}
+
 /// HTML page of a run.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum RunPage {

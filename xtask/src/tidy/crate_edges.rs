@@ -47,9 +47,11 @@ const EDGES: &[(&str, &[&str])] = &[
             "shape",
             "sys",
             "units",
+            "web",
             "wire",
         ],
     ),
+    ("web", &["analysis", "documents", "engine", "history", "model", "report", "rules", "sys", "units"]),
     ("xtask", &["analysis", "documents", "lab", "model", "rules", "shape", "sys", "units"]),
 ];
 

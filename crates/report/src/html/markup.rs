@@ -6,7 +6,7 @@ use crate::escape;
 
 /// Escapes `text` for an element's content or an attribute's value in double quotes. Controls and characters that
 /// reorder text are shown as escapes, as by [`escape::line`].
-pub(super) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     replaced(&escape::line(text))
 }
 

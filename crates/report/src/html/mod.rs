@@ -15,7 +15,9 @@ mod sections;
 mod svg;
 mod trace;
 
-use markup::{HtmlWriter as _, escaped};
+pub use markup::escaped;
+
+use markup::HtmlWriter as _;
 use plots::PLOTS;
 use reduce::SliceCount;
 

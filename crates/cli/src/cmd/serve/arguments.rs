@@ -56,6 +56,23 @@ pub(crate) struct ServeArguments {
     /// Answer no STAMP senders, as --stamp-port 0
     #[arg(long, conflicts_with = "stamp_port")]
     pub(crate) no_stamp: bool,
+    /// Also serve a page on which browsers measure against this server, on port 8080, and librespeed's endpoints;
+    /// results go to the history, except with --public
+    #[cfg(feature = "web")]
+    #[arg(
+        long,
+        value_parser = super::web::address,
+        value_name = "[ADDRESS:]PORT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "8080",
+        conflicts_with = "rsa_private_key_path"
+    )]
+    pub(crate) web: Option<super::web::WebAddress>,
+    /// Show the history of this host on that page, to everybody who can reach it
+    #[cfg(feature = "web")]
+    #[arg(long, requires = "web")]
+    pub(crate) web_history: bool,
     /// Open the port in this host's firewall while serving
     #[arg(long, conflicts_with = "user")]
     pub(crate) open_firewall: bool,

@@ -4,6 +4,8 @@ mod arguments;
 mod limits;
 mod session;
 mod stamp;
+#[cfg(feature = "web")]
+mod web;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -62,6 +64,14 @@ pub(crate) fn run(arguments: &ServeArguments) -> ExitStatus {
 }
 
 fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<ExitStatus> {
+    #[cfg(feature = "web")]
+    let web = match arguments.web.map(|address| web::BoundWebPage::bind(address, arguments)).transpose() {
+        Ok(web) => web,
+        Err(problem) => {
+            console::error(&problem, None);
+            return Ok(ExitStatus::Unable);
+        }
+    };
     let stop = InterruptSignals::install()?;
     let port = Port::new(server.address().port()).unwrap_or(Port::IPERF3);
     let firewall = FirewallGuard::open_if(arguments.open_firewall, port, console::note)?;
@@ -79,6 +89,16 @@ fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<Exi
         server.reflector_port().map_or_else(String::new, |port| format!(", STAMP senders on port {port} (UDP)")),
         if server.is_without_ipv6() { ", IPv4 only" } else { "" },
     ));
+    #[cfg(feature = "web")]
+    let web = web.map(|web| web.start(&server, arguments)).transpose();
+    #[cfg(feature = "web")]
+    let _web = match web {
+        Ok(web) => web,
+        Err(problem) => {
+            console::error(&problem, None);
+            return Ok(ExitStatus::Unable);
+        }
+    };
     let result = server.run(Some(&stop), &ServeObserver { json: arguments.json });
     firewall.close(console::note);
     if let Some(firewall) = stamp_firewall {

@@ -1,0 +1,276 @@
+//! The listening socket, and the thread that serves its connections.
+
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
+use core::time::Duration;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use linerate_documents::run::RunDocument;
+use linerate_engine::server::{ServiceAccess, ServiceLease};
+use linerate_model::address_family::AddressFamily;
+use linerate_sys::net::{self, ListenOptions};
+use linerate_sys::{clock, host, process};
+use linerate_units::{ByteCount, Port};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use crate::connection::{Connection, ConnectionIo};
+use crate::connection_table::{ConnectionSlot, ConnectionTable};
+use crate::keep_limit::KeepLimit;
+use crate::sampling::SAMPLING_INTERVAL;
+use crate::service::WebService;
+use crate::session_table::SessionTable;
+
+/// Memory of a connection that waits for a request.
+const CONNECTION_MEMORY: ByteCount = ByteCount::from_kibibytes(32);
+
+/// Largest buffer of a connection: a longer header is refused.
+const MAX_BUFFER: usize = 64 << 10;
+
+/// Most headers of a request.
+const MAX_HEADERS: usize = 64;
+
+/// Pause of accepting when the process has no descriptor left.
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
+
+/// Time in which a refused client may read the reason, and the most that do.
+const REFUSAL_TIME: Duration = Duration::from_millis(500);
+const MAX_REFUSALS: usize = 64;
+
+/// Response to a connection beyond the caps.
+const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n\
+    Content-Length: 66\r\nRetry-After: 10\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n\
+    The server has too many connections, or too many of your address.\n";
+
+/// Options of the web service.
+#[derive(Clone, Debug)]
+pub struct WebOptions {
+    /// Address to listen on; `None` for all.
+    pub address: Option<IpAddr>,
+    /// Port; `None` lets the kernel choose.
+    pub port: Option<Port>,
+    /// Address families.
+    pub family: Option<AddressFamily>,
+    /// Interface to listen on only.
+    pub device: Option<String>,
+    /// True when results are handed over to be kept.
+    pub keeps_results: bool,
+    /// True when the history is shown.
+    pub shows_history: bool,
+}
+
+/// Receiver of finished tests.
+pub trait WebObserver: Send + Sync {
+    /// A test has ended with this run, which is to be kept where `keeps`. Returns its number in the history. Called on a
+    /// thread that may wait.
+    fn finished(&self, number: u64, run: &RunDocument, keeps: bool) -> Option<i64>;
+
+    /// A problem that concerns no session.
+    fn problem(&self, text: &str);
+}
+
+/// The web service could not start.
+#[derive(Debug, thiserror::Error)]
+#[error("unable to start the web page on port {port}: {cause}")]
+pub struct WebError {
+    port: u16,
+    cause: String,
+}
+
+/// A bound web service that does not answer yet.
+#[derive(Debug)]
+pub struct BoundWebService {
+    listener: TcpListener,
+    address: SocketAddr,
+    options: WebOptions,
+}
+
+/// A running web service; it ends when it is dropped.
+#[derive(Debug)]
+pub struct RunningWebService {
+    stop: Arc<Notify>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl BoundWebService {
+    /// Starts to listen.
+    ///
+    /// # Errors
+    ///
+    /// Most often the port is in use.
+    pub fn bind(options: WebOptions) -> Result<Self, WebError> {
+        let port = options.port.map_or(0, Port::get);
+        let failed = |cause: String| WebError { port, cause };
+        let listen = ListenOptions {
+            address: options.address,
+            port: options.port,
+            family: options.family,
+            device: options.device.clone(),
+            ..ListenOptions::default()
+        };
+        let listener = net::listen_tcp(&listen).map_err(|cause| failed(cause.to_string()))?.listener;
+        let io_failed = |cause: io::Error| failed(linerate_sys::describe_os_error(&cause));
+        listener.set_nonblocking(true).map_err(io_failed)?;
+        let address = listener.local_addr().map_err(io_failed)?;
+        Ok(Self { listener, address, options })
+    }
+
+    /// Listening address.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves on a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// The thread or its runtime cannot be started.
+    pub fn start(self, access: ServiceAccess, observer: Arc<dyn WebObserver>) -> Result<RunningWebService, WebError> {
+        let port = self.address.port();
+        let failed = |cause: io::Error| WebError { port, cause: linerate_sys::describe_os_error(&cause) };
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_io().enable_time().max_blocking_threads(2).build().map_err(failed)?;
+        let stop = Arc::new(Notify::new());
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("web".into());
+        let thread = thread.spawn(move || {
+            let problem = runtime.block_on(serve(self, access, Arc::clone(&observer), &stopped)).err();
+            if let Some(cause) = problem {
+                observer.problem(&format!("the web page has ended: {}", linerate_sys::describe_os_error(&cause)));
+            }
+            runtime.shutdown_background();
+        });
+        Ok(RunningWebService { stop, thread: Some(thread.map_err(failed)?) })
+    }
+}
+
+impl Drop for RunningWebService {
+    fn drop(&mut self) {
+        self.stop.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A panic has been reported by its thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Resolves when the first of two futures does.
+async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|context| {
+        let is_done = one.as_mut().poll(context).is_ready() || other.as_mut().poll(context).is_ready();
+        if is_done { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+async fn serve(
+    bound: BoundWebService,
+    access: ServiceAccess,
+    observer: Arc<dyn WebObserver>,
+    stop: &Notify,
+) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(bound.listener)?;
+    let table = ConnectionTable::new(process::open_file_limit(), access.stall_timeout());
+    let service = Arc::new(WebService {
+        access,
+        sessions: SessionTable::default(),
+        observer,
+        kept: KeepLimit::default(),
+        port: Port::new(bound.address.port()).unwrap_or(Port::IPERF3),
+        keeps_results: bound.options.keeps_results,
+        shows_history: bound.options.shows_history,
+        host_name: host::host_name(),
+    });
+    let acceptor =
+        Acceptor { listener, table: Arc::clone(&table), service: Arc::clone(&service), refusals: Arc::default() };
+    let sampled = async {
+        loop {
+            sleep(SAMPLING_INTERVAL).await;
+            let now = clock::monotonic_now();
+            service.sessions.tick(now);
+            table.sweep(now);
+        }
+    };
+    first(stop.notified(), first(acceptor.run(), sampled)).await;
+    Ok(())
+}
+
+struct Acceptor {
+    listener: tokio::net::TcpListener,
+    table: Arc<ConnectionTable>,
+    service: Arc<WebService>,
+    /// Refused clients that may still read why.
+    refusals: Arc<AtomicUsize>,
+}
+
+impl Acceptor {
+    async fn run(self) {
+        let mut number = 0;
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, peer)) => {
+                    number += 1;
+                    self.take(stream, peer, number);
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::ConnectionAborted => {}
+                // Out of descriptors: connections in the backlog are kept, others must end first.
+                Err(_) => sleep(EXHAUSTED_PAUSE).await,
+            }
+        }
+    }
+
+    fn take(&self, stream: TcpStream, peer: SocketAddr, number: u64) {
+        let _ = stream.set_nodelay(true);
+        let connection = Connection::new(stream, net::canonical(peer), number);
+        let lease = self.service.access.share(peer.ip()).lease(CONNECTION_MEMORY, 1);
+        let slot = lease.and_then(|lease| Some((lease, self.table.enter(&connection, clock::monotonic_now())?)));
+        match slot {
+            Some((lease, slot)) => {
+                tokio::spawn(attend(Arc::clone(&self.service), connection, lease, slot));
+            }
+            None => self.refuse(connection),
+        }
+    }
+
+    /// Answers that there are too many connections. What has arrived unread would discard the answer, so some clients have a
+    /// moment to read it.
+    fn refuse(&self, connection: Arc<Connection>) {
+        connection.write_now(BUSY);
+        let _ = net::shutdown_write(&*connection);
+        if self.refusals.fetch_add(1, Ordering::Relaxed) < MAX_REFUSALS {
+            let refusals = Arc::clone(&self.refusals);
+            tokio::spawn(async move {
+                first(sleep(REFUSAL_TIME), connection.discard_until_end()).await;
+                refusals.fetch_sub(1, Ordering::Relaxed);
+            });
+        } else {
+            self.refusals.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Serves one connection to its end.
+async fn attend(service: Arc<WebService>, connection: Arc<Connection>, _lease: ServiceLease, _slot: ConnectionSlot) {
+    let io = ConnectionIo::new(Arc::clone(&connection));
+    let of_requests = Arc::clone(&connection);
+    let answer = service_fn(move |request| {
+        let (service, connection) = (Arc::clone(&service), Arc::clone(&of_requests));
+        async move { service.answer(request, connection).await }
+    });
+    let served = http1::Builder::new().max_buf_size(MAX_BUFFER).max_headers(MAX_HEADERS).serve_connection(io, answer);
+    let served = async {
+        // A client that breaks the protocol, or goes away, concerns nobody else.
+        let _ = served.await;
+    };
+    first(served, connection.ended()).await;
+}
