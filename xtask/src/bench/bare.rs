@@ -1,7 +1,7 @@
 //! Bare loop over the system calls of linerate's data path: the limit that a program can reach on a machine.
 //!
 //! `bench bare serve PORT` and `bench bare send HOST PORT SECONDS OPTIONS` move data as a cell of the bench asks, without a
-//! protocol, intervals, samples or accounts. Writes and thresholds are those of linerate.
+//! protocol, intervals, samples or accounts; `bench bare get HOST PORT SECONDS` is the HTTP client for the web page. Writes and thresholds are those of linerate.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -48,7 +48,14 @@ pub(super) fn run(arguments: &[String]) -> Result<bool> {
             println!("{}", send(server, seconds, BareOrder::parse(options)?)?);
             Ok(true)
         }
-        _ => bail!("usage: cargo xtask bench bare serve PORT | send HOST PORT SECONDS [OPTION]..."),
+        ["get", host, port, seconds] => {
+            let server = SocketAddr::new(host.parse().context("an address")?, port.parse().context("a port")?);
+            println!("{}", get(server, Duration::from_secs(seconds.parse().context("seconds")?))?);
+            Ok(true)
+        }
+        _ => bail!(
+            "usage: cargo xtask bench bare serve PORT | send HOST PORT SECONDS [OPTION]... | get HOST PORT SECONDS"
+        ),
     }
 }
 
@@ -154,6 +161,28 @@ fn send(server: SocketAddr, seconds: Duration, order: BareOrder) -> Result<serde
     lines.read_line(&mut line)?;
     let far: u64 = line.trim().parse().context("the server's count")?;
     Ok(serde_json::json!({ "received_bytes": own + far, "seconds": elapsed.as_secs_f64() }))
+}
+
+/// Downloads over HTTP, one response after another, for this time.
+fn get(server: SocketAddr, time: Duration) -> Result<serde_json::Value> {
+    let (started, mut bytes, mut buffer) = (Instant::now(), 0_u64, vec![0; WRITE]);
+    while started.elapsed() < time {
+        let mut stream = TcpStream::connect(server)?;
+        write!(stream, "GET /garbage?ckSize=1024 HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n\r\n")?;
+        let mut is_first = true;
+        while started.elapsed() < time {
+            let count = tcp::receive(&stream, &mut buffer)?;
+            if is_first {
+                ensure!(buffer.starts_with(b"HTTP/1.1 200"), "the server refused the download");
+                is_first = false;
+            }
+            if count == 0 {
+                break;
+            }
+            bytes += count as u64;
+        }
+    }
+    Ok(serde_json::json!({ "received_bytes": bytes, "seconds": started.elapsed().as_secs_f64() }))
 }
 
 /// Starts the thread of a stream, which returns the bytes that it received.

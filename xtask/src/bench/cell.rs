@@ -45,6 +45,9 @@ pub(super) struct BenchCell {
     pub(super) is_quick: bool,
 }
 
+/// Name of the cell of the web page.
+pub(super) const HTTP: &str = "http";
+
 impl BenchCell {
     fn new(name: &str, title: &str, options: &str) -> Self {
         Self {
@@ -117,6 +120,7 @@ pub(super) fn cells() -> Vec<BenchCell> {
         ..BenchCell::new(&format!("clients-{clients}"), &format!("TCP, {clients} clients at once, sum"), "")
     }));
     cells.extend(links());
+    cells.push(BenchCell::new(HTTP, "HTTP download of the web page (`/garbage`), next to TCP down", "-R").quick());
     cells.extend([
         BenchCell::new("start-up", "start-up (`--version`)", "").of(CellKind::StartUp).quick(),
         BenchCell::new("first-byte", "connection to first byte", "-b 10M").of(CellKind::FirstByte),

@@ -37,6 +37,7 @@ pub(super) fn find(arguments: &BenchArguments) -> Result<BenchPeers> {
         Some(path) => path.canonicalize().with_context(|| format!("no linerate at {}", path.display()))?,
         None => super::build()?,
     };
+    let web = BenchProgram::web(linerate.clone());
     let linerate = BenchProgram::find("linerate", Dialect::Iperf3, linerate, &["iperf3"]);
     let mut found = BenchPeers { programs: vec![linerate.context("linerate does not start")?], missing: Vec::new() };
     let stock = std::env::var_os("IPERF3_BIN").map_or_else(|| PathBuf::from("iperf3"), PathBuf::from);
@@ -50,6 +51,7 @@ pub(super) fn find(arguments: &BenchArguments) -> Result<BenchPeers> {
         let remedy = format!("`cargo install {} --root target/peers` failed", peer.package);
         found.add(arguments, peer.name, peer.dialect, path, &remedy);
     }
+    found.programs.extend(web);
     found.programs.extend(BenchProgram::bare());
     Ok(found)
 }

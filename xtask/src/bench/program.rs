@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::cell::{BenchCell, CellKind};
+use super::cell::{BenchCell, CellKind, HTTP};
 
 /// Command line and output of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub(super) enum Dialect {
     Xfr,
     /// The bare loop of this bench.
     Bare,
+    /// The web page of linerate, with an HTTP client of this bench.
+    Http,
 }
 
 /// Program to measure.
@@ -63,6 +65,11 @@ impl BenchProgram {
         Some(Self { name: "bare loop", version, dialect: Dialect::Bare, path, leading_arguments, help: String::new() })
     }
 
+    /// Returns the web page of the linerate at `path`.
+    pub(super) fn web(path: PathBuf) -> Option<Self> {
+        Self::find("linerate --web", Dialect::Http, path, &[])
+    }
+
     /// Returns its contenders in `cell`: with its defaults, and with the options that make it faster, if it has any.
     pub(super) fn contenders(&self, cell: &BenchCell) -> Vec<Contender<'_>> {
         if !self.can_run(cell) {
@@ -74,8 +81,12 @@ impl BenchProgram {
     }
 
     fn can_run(&self, cell: &BenchCell) -> bool {
+        let is_http = self.dialect == Dialect::Http;
+        if cell.name == HTTP || is_http {
+            return cell.name == HTTP && (is_http || self.name == "linerate");
+        }
         match self.dialect {
-            Dialect::Iperf3 => true,
+            Dialect::Iperf3 | Dialect::Http => true,
             // It has no block size, and no datagram size for a stock comparison.
             Dialect::Xfr => {
                 cell.kind != CellKind::FirstByte && !["-l", "-u", "-Z"].iter().any(|option| cell.has(option))
@@ -112,6 +123,7 @@ impl BenchProgram {
             Dialect::Iperf3 => &["-s", "-p", &port, "-1", "-J"],
             Dialect::Xfr => &["serve", "-p", &port, "--one-off", "--no-mdns"],
             Dialect::Bare => &["serve", &port],
+            Dialect::Http => &["serve", "-p", "0", "--no-stamp", "-B", "127.0.0.1", &format!("--web={port}")],
         };
         self.line(arguments.iter().map(|argument| (*argument).to_owned()))
     }
@@ -133,6 +145,10 @@ impl Contender<'_> {
                 [host, "-p", &port, "-t", &format!("{time}s"), "--json", "--no-tui"].map(str::to_owned).to_vec()
             }
             Dialect::Bare => ["send", host, &port, &time].map(str::to_owned).to_vec(),
+            Dialect::Http => {
+                let own = std::env::current_exe().unwrap_or_default().display().to_string();
+                return [&own, "bench", "bare", "get", host, &port, &time].map(str::to_owned).to_vec();
+            }
         };
         arguments.extend(cell.options.iter().cloned());
         arguments.extend(self.best.iter().map(|option| (*option).to_owned()));

@@ -27,7 +27,7 @@ pub(super) fn figures(dialect: Dialect, document: &str) -> Result<ClientFigures>
     let figures = match dialect {
         Dialect::Iperf3 => iperf3(&document["end"])?,
         Dialect::Xfr => xfr(&document)?,
-        Dialect::Bare => bare(&document)?,
+        Dialect::Bare | Dialect::Http => bare(&document)?,
     };
     if figures.goodput <= 0.0 {
         bail!("the client's document has no goodput at the receiver");

@@ -10,7 +10,7 @@ use super::cell::{BenchCell, BenchLink, CellKind};
 use super::figures::{BenchRun, Figure};
 use super::network::{self, VethPair};
 use super::process::{CpuAccount, CpuUse, RunningChild, network_table};
-use super::program::Contender;
+use super::program::{Contender, Dialect};
 use super::relay::FirstByteRelay;
 use super::result::{self, ClientFigures};
 
@@ -54,6 +54,10 @@ fn transfer(contender: &Contender<'_>, cell: &BenchCell, seconds: u64) -> Result
         (sum.loss, sum.jitter) = (figures.loss, figures.jitter);
     }
     for (server, _) in servers {
+        if contender.program.dialect == Dialect::Http {
+            // It serves until it is stopped, which dropping does.
+            continue;
+        }
         let server = server.finish(FINISH_TIMEOUT).context("server")?;
         ensure!(server.success, "the server failed: {}", server.output.trim());
     }
