@@ -70,7 +70,9 @@ fn keys_are_in_iperf3s_order() {
         r#""gro_bf_size":65507,"TOS":184,"flowlabel":1048575,"title":"a \"title\"\u001b","extra_data":"é","#,
         r#""congestion":"cubic","congestion_used":"bbr","get_server_output":1,"udp_counters_64bit":1,"#,
         r#""repeating_payload":1,"zerocopy":1,"dont_fragment":1,"authtoken":"dG9rZW4=","skip_rx_copy":1,"#,
-        r#""client_version":"3.21","linerate":{"version":"0.1.0"}}"#
+        r#""client_version":"3.21","linerate":{"version":""#,
+        env!("CARGO_PKG_VERSION"),
+        r#""}}"#
     );
     assert_eq!(document, expected);
     let received = decode(&document).expect("all within range");
@@ -79,7 +81,7 @@ fn keys_are_in_iperf3s_order() {
     assert_eq!(received.authentication_token.as_deref(), Some("dG9rZW4="));
     assert_eq!(received.congestion_used.as_deref(), Some("bbr"));
     assert_eq!(received.client_version.as_deref(), Some("3.21"));
-    assert_eq!(received.linerate_version.as_deref(), Some("0.1.0"));
+    assert_eq!(received.linerate_version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
