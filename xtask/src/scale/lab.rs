@@ -1,5 +1,6 @@
 //! Wall time of the lab: for a second of its virtual time, over what a path can have, and for whole commands.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -100,11 +101,12 @@ fn chain(routers: u32) -> String {
     for router in 0..=routers {
         let next = if router == routers { "far".to_owned() } else { format!("r{router}") };
         if router < routers {
-            text.push_str(&format!("[host.{next}]\n"));
+            let _ = writeln!(text, "[host.{next}]");
         }
-        text.push_str(&format!(
-            "[[link]]\nbetween = [\"{last}\", \"{next}\"]\nrate = \"100 Mbit/s\"\ndelay = \"1 ms\"\nbuffer = \"20 ms\"\n"
-        ));
+        let _ = writeln!(
+            text,
+            "[[link]]\nbetween = [\"{last}\", \"{next}\"]\nrate = \"100 Mbit/s\"\ndelay = \"1 ms\"\nbuffer = \"20 ms\""
+        );
         last = next;
     }
     text
