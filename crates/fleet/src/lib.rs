@@ -10,6 +10,7 @@ mod commands;
 mod cost;
 mod description;
 mod error;
+pub mod fuzzing;
 mod identity;
 mod iso_duration;
 mod seats;

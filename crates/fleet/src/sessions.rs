@@ -3,10 +3,12 @@
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_units::BitRate;
+use linerate_units::{BitRate, display};
 use serde::Serialize;
 
-use crate::description::{AddressGroup, AddressSelector, ExcludedPairs, FleetDescription, TaskEntry, TestEntry};
+use crate::description::{
+    AddressGroup, AddressSelector, ExcludedPairs, FleetDescription, ScheduleEntry, TaskEntry, TestEntry,
+};
 use crate::identity::hash;
 use crate::{FleetError, seats};
 
@@ -133,12 +135,39 @@ fn check_references(description: &FleetDescription) -> Result<(), FleetError> {
     if let Some((name, _)) = zero {
         return Err(FleetError::unusable(format!("uplink {name:?}"), "the capacity is missing or 0: write \"10G\""));
     }
+    check_times(description)?;
     for (name, schedule) in &description.schedules {
         if schedule.repeat.is_some_and(|repeat| repeat.is_zero()) {
             return Err(FleetError::unusable(format!("schedule {name:?}"), "it repeats after no time at all"));
         }
     }
     Ok(())
+}
+
+/// Longest transfer, and largest difference of clocks.
+const MAX_TRANSFER: Duration = Duration::from_secs(24 * 3600);
+
+/// Longest time between two runs.
+const MAX_REPEAT: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// Checks that no time is longer than a timetable can have.
+fn check_times(description: &FleetDescription) -> Result<(), FleetError> {
+    let guard = description.meta.linerate.clock_guard.map(|guard| ("the clock guard".to_owned(), guard, MAX_TRANSFER));
+    let transfer = |(name, test): (&String, &TestEntry)| {
+        test.spec.duration.map(|duration| (format!("test {name:?}"), duration, MAX_TRANSFER))
+    };
+    let repeat = |(name, schedule): (&String, &ScheduleEntry)| {
+        schedule.repeat.map(|repeat| (format!("schedule {name:?}"), repeat, MAX_REPEAT))
+    };
+    let tests = description.tests.iter().filter_map(transfer);
+    let mut times = guard.into_iter().chain(tests).chain(description.schedules.iter().filter_map(repeat));
+    match times.find(|(_, time, most)| time > most) {
+        None => Ok(()),
+        Some((owner, time, most)) => {
+            let [time, most] = [time, most].map(display::duration);
+            Err(FleetError::unusable(owner, format!("{time} is longer than the {most} that a timetable takes")))
+        }
+    }
 }
 
 /// Pairs of a group from the address that sends to the one that receives.

@@ -93,28 +93,40 @@ impl Timetable {
         self.slot * self.rounds * self.laps
     }
 
-    /// Starts of exclusive sessions from `after` on, in order of time, without an end.
+    /// Starts of exclusive sessions from `after` on, in order of time, without an end before the year 2554.
     pub fn starts(&self, after: WallTime) -> impl Iterator<Item = SessionStart<'_>> {
-        let first = after.since_unix_epoch().as_nanos() / self.period.as_nanos().max(1);
-        let cycles = if self.sessions.is_empty() { 0..0 } else { first..u128::MAX };
+        let (first, last) = (self.cycle_at(after), u128::from(u64::MAX) / self.period.as_nanos().max(1));
+        let cycles = if self.sessions.is_empty() { 0..0 } else { first..last };
         cycles.flat_map(|cycle| self.cycle_starts(cycle)).filter(move |start| start.at >= after)
+    }
+
+    /// Number of the cycle at a time.
+    fn cycle_at(&self, time: WallTime) -> u128 {
+        time.since_unix_epoch().as_nanos() / self.period.as_nanos().max(1)
     }
 
     fn cycle_starts(&self, cycle: u128) -> impl Iterator<Item = SessionStart<'_>> {
         let due = move |one: &&PlannedSession| (cycle + u128::from(one.phase)).is_multiple_of(u128::from(one.every));
-        self.sessions.iter().filter(due).filter_map(move |planned| {
-            let begin = u64::try_from(cycle * self.period.as_nanos()).ok()?;
-            let at = Duration::from_nanos(begin) + self.slot * planned.slot + self.clock_guard;
-            Some(SessionStart { at: WallTime::from_unix(at), session: &planned.session })
-        })
+        self.sessions.iter().filter(due).filter_map(move |planned| self.start_in(planned, cycle))
+    }
+
+    fn start_in<'a>(&self, planned: &'a PlannedSession, cycle: u128) -> Option<SessionStart<'a>> {
+        let begin = u64::try_from(cycle * self.period.as_nanos()).ok()?;
+        let at = Duration::from_nanos(begin) + self.slot * planned.slot + self.clock_guard;
+        Some(SessionStart { at: WallTime::from_unix(at), session: &planned.session })
     }
 
     /// Next exclusive session from `after` on that the agent of this address starts.
     #[must_use]
     pub fn next_exclusive(&self, address: &str, after: WallTime) -> Option<SessionStart<'_>> {
-        let starts = |session: &TestSession| session.starter_address() == address;
-        let is_any = self.sessions.iter().any(|planned| starts(&planned.session));
-        is_any.then(|| self.starts(after).find(|start| starts(start.session))).flatten()
+        let own = self.sessions.iter().filter(|planned| planned.session.starter_address() == address);
+        let starts = own.filter_map(|planned| {
+            let (every, phase) = (u128::from(planned.every), u128::from(planned.phase));
+            let due = (self.cycle_at(after) + phase).next_multiple_of(every) - phase;
+            let start = self.start_in(planned, due)?;
+            if start.at >= after { Some(start) } else { self.start_in(planned, due + every) }
+        });
+        starts.min_by_key(|start| start.at)
     }
 
     /// Next light session from `after` on that the agent of this address starts.

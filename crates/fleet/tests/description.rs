@@ -53,6 +53,9 @@ fn what_cannot_be_used_is_named() {
         (r#""type": "throughput""#, r#""type": "dns""#, "test \"t\": linerate has no test \"dns\""),
         (r#""type": "disjoint""#, r#""type": "list""#, "unknown variant `list`"),
         ("PT30S", "30 s", "\"30 s\" is no ISO 8601 duration"),
+        (r#""repeat": "PT4H""#, r#""repeat": "P9999W""#, "schedule \"s\": "),
+        ("PT30S", "PT584542046090S", "is longer than the"),
+        (r#""display-name": "Example""#, r#""linerate": { "clock-guard": "P2D" }"#, "the clock guard: "),
         (r#""repeat": "PT4H""#, r#""repeat": "PT0S""#, "schedule \"s\": it repeats after no time at all"),
         (
             r#""a": { "address": "192.0.2.1" }"#,

@@ -241,6 +241,28 @@ fn addresses_of_one_host_share_it() {
     }
 }
 
+/// A time that the timetable does not reach has no start, and no endless search.
+#[test]
+fn the_far_future_has_no_starts() {
+    let mut description = mesh(0..3, 0, "1G");
+    description["schedules"]["yearly"] = json!({ "repeat": "P366D" });
+    description["tasks"]["rare"] = json!({ "group": "all", "test": "goodput", "schedule": "yearly" });
+    let timetable = timetable(&description);
+    let year_9999 = WallTime::from_unix(Duration::from_secs(253_370_764_800));
+    assert_eq!(timetable.starts(year_9999).next(), None);
+    for address in ["host-0.example", "host-1.example", "host-2.example"] {
+        assert_eq!(timetable.next_exclusive(address, year_9999), None);
+    }
+    let found = |after| timetable.starts(after).find(|start| start.session.task == "rare").map(|start| start.at);
+    let first = found(WallTime::default()).expect("within a year");
+    let own = ["host-0.example", "host-1.example", "host-2.example"]
+        .iter()
+        .filter_map(|address| timetable.next_exclusive(address, first))
+        .map(|start| start.at)
+        .min();
+    assert_eq!(own, Some(first), "the same start by both ways");
+}
+
 /// Each session has one starter, whose agent finds exactly its own.
 #[test]
 fn agents_share_the_sessions() {
