@@ -22,7 +22,7 @@ fn plan(arguments: &[&str]) -> support::process::FinishedChild {
 fn a_plan_says_who_when_and_how_much() {
     let done = plan(&[EXAMPLE, "--from", "2026-11-26"]).expect_code(0);
     let text = &done.stdout;
-    assert!(text.starts_with("Four sites: 4 hosts, 6 tests one at a time, and 6 light tests"), "{text}");
+    assert!(text.starts_with("Four sites: 4 hosts, 6 tests, a host in one at a time, and 6"), "{text}");
     for part in ["begins every 4 h", "Data of a cycle: at most", "From 2026-11-26 00:00:00 UTC on:", "<->"] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -13,11 +13,11 @@ const LIGHT_PACKETS: u32 = 50;
 #[must_use]
 pub fn session_command(description: &FleetDescription, session: &TestSession) -> Option<Vec<String>> {
     let address = &description.addresses.get(session.other_address())?.address;
-    let test = description.tests.get(&description.tasks.get(&session.task)?.test)?;
+    let test = description.tests.get(&description.tasks.get(&*session.task)?.test)?;
     let time = seconds(sessions::transfer_time(test));
     let mut command: Vec<String> = Vec::new();
     let mut add = |words: &[&str]| command.extend(words.iter().map(|word| (*word).to_owned()));
-    match session.kind.as_str() {
+    match &*session.kind {
         "throughput" => {
             let streams = test.spec.parallel.unwrap_or(1).to_string();
             add(&["test", address, "-t", &time, "-P", &streams]);

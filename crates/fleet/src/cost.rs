@@ -45,7 +45,7 @@ impl FleetCost {
                 None => of_unknown_rate += 1,
             }
         }
-        let light = timetable.light.iter().flat_map(|session| session.hosts.iter().map(String::as_str));
+        let light = timetable.light.iter().flat_map(|session| session.hosts.iter().map(|host| &**host));
         let hosts = light.chain(busy.keys().copied()).collect::<std::collections::BTreeSet<_>>().len();
         let (sessions_of_a_host, longest) = busy.values().max().copied().unwrap_or_default();
         Self {

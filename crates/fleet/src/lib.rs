@@ -13,6 +13,7 @@ mod error;
 pub mod fuzzing;
 mod identity;
 mod iso_duration;
+mod pairs;
 mod seats;
 mod sessions;
 mod timetable;

@@ -5,6 +5,7 @@
 //! not depend on the order of the insertions).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::identity::hash;
 
@@ -49,10 +50,14 @@ impl SeatingPlan {
         Some(Self { seats, of })
     }
 
-    /// Round in which two hosts meet: below the number of seats.
-    pub(crate) fn round(&self, hosts: &[String; 2]) -> Option<u32> {
-        let [first, second] = [self.of.get(&hosts[0])?, self.of.get(&hosts[1])?];
-        Some((first + second) % self.seats)
+    /// Seats of two hosts.
+    pub(crate) fn of_both(&self, hosts: &[Arc<str>; 2]) -> Option<[u32; 2]> {
+        Some([*self.of.get(&*hosts[0])?, *self.of.get(&*hosts[1])?])
+    }
+
+    /// Round in which two seats meet: below the number of seats.
+    pub(crate) const fn round(&self, [first, second]: [u32; 2]) -> u32 {
+        (first + second) % self.seats
     }
 }
 

@@ -1,15 +1,14 @@
 //! Sessions that follow from a description: which pairs run which test, and what that takes.
 
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use linerate_units::{BitRate, display};
 use serde::Serialize;
 
-use crate::description::{
-    AddressGroup, AddressSelector, ExcludedPairs, FleetDescription, ScheduleEntry, TaskEntry, TestEntry,
-};
+use crate::description::{FleetDescription, ScheduleEntry, TaskEntry, TestEntry};
 use crate::identity::hash;
+use crate::pairs::{self, AddressPair};
 use crate::{FleetError, seats};
 
 /// Largest number of hosts of a timetable.
@@ -52,14 +51,17 @@ pub enum SessionDirections {
 /// One test between two addresses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct TestSession {
+    /// Number that follows from the names of the task and the addresses alone.
+    #[serde(skip)]
+    pub(crate) identity: u64,
     /// Name of the task.
-    pub task: String,
+    pub task: Arc<str>,
     /// Type of the test.
-    pub kind: String,
+    pub kind: Arc<str>,
     /// Names of the addresses, in alphabetical order.
-    pub addresses: [String; 2],
+    pub addresses: [Arc<str>; 2],
     /// Names of their hosts.
-    pub hosts: [String; 2],
+    pub hosts: [Arc<str>; 2],
     /// Index of the address whose agent starts the test.
     pub starter: usize,
     /// Directions.
@@ -89,15 +91,7 @@ impl TestSession {
     pub fn other_address(&self) -> &str {
         &self.addresses[1 - self.starter]
     }
-
-    /// Number that follows from the session's name alone.
-    pub(crate) fn identity(&self) -> u64 {
-        hash(&[&self.task, &self.addresses[0], &self.addresses[1]])
-    }
 }
-
-/// Ordered pairs of address names.
-type DirectedPairs = BTreeSet<(String, String)>;
 
 /// Sessions of all tasks, in the order of their names; tasks and addresses that are disabled have none.
 pub(crate) fn sessions(description: &FleetDescription) -> Result<Vec<TestSession>, FleetError> {
@@ -107,15 +101,15 @@ pub(crate) fn sessions(description: &FleetDescription) -> Result<Vec<TestSession
         let owner = format!("task {name:?}");
         let group = description.groups.get(&task.group).ok_or_else(|| unknown(&owner, "group", &task.group))?;
         let test = description.tests.get(&task.test).ok_or_else(|| unknown(&owner, "test", &task.test))?;
-        let directed = directed_pairs(description, &task.group, group)?;
-        for ((first, second), directions) in undirected(directed) {
-            sessions.push(session(description, (name, task), test, [first, second], directions)?);
+        let (task_name, kind): (Arc<str>, Arc<str>) = (name.as_str().into(), test.kind.as_str().into());
+        for pair in pairs::of_group(description, &task.group, group)? {
+            sessions.push(session(description, (&task_name, task), (&kind, test), pair)?);
         }
     }
     Ok(sessions)
 }
 
-fn unknown(owner: &str, kind: &'static str, name: &str) -> FleetError {
+pub(crate) fn unknown(owner: &str, kind: &'static str, name: &str) -> FleetError {
     FleetError::Unknown { owner: owner.to_owned(), kind, name: name.to_owned() }
 }
 
@@ -170,66 +164,11 @@ fn check_times(description: &FleetDescription) -> Result<(), FleetError> {
     }
 }
 
-/// Pairs of a group from the address that sends to the one that receives.
-fn directed_pairs(
-    description: &FleetDescription,
-    name: &str,
-    group: &AddressGroup,
-) -> Result<DirectedPairs, FleetError> {
-    let owner = format!("group {name:?}");
-    let selected = |selectors: &[AddressSelector]| -> Result<Vec<String>, FleetError> {
-        let missing = selectors.iter().find(|selector| !description.addresses.contains_key(&selector.name));
-        if let Some(selector) = missing {
-            return Err(unknown(&owner, "address", &selector.name));
-        }
-        let used = selectors.iter().filter(|selector| !selector.disabled && description.is_measured(&selector.name));
-        Ok(used.map(|selector| selector.name.clone()).collect())
-    };
-    let (sources, targets, both_ways, excludes) = match group {
-        AddressGroup::Mesh { addresses, excludes, .. } => (selected(addresses)?, selected(addresses)?, false, excludes),
-        AddressGroup::Disjoint { a_addresses, b_addresses, unidirectional, excludes, .. } => {
-            (selected(a_addresses)?, selected(b_addresses)?, !unidirectional, excludes)
-        }
-    };
-    let mut pairs = DirectedPairs::new();
-    for source in &sources {
-        for target in targets.iter().filter(|target| description.host_of(source) != description.host_of(target)) {
-            pairs.insert((source.clone(), target.clone()));
-            if both_ways {
-                pairs.insert((target.clone(), source.clone()));
-            }
-        }
-    }
-    pairs.retain(|pair| !is_excluded(excludes, pair));
-    Ok(pairs)
-}
-
-fn is_excluded(excludes: &[ExcludedPairs], (source, target): &(String, String)) -> bool {
-    excludes.iter().any(|pairs| {
-        pairs.local_address.name == *source && pairs.target_addresses.iter().any(|one| one.name == *target)
-    })
-}
-
-/// Each pair once, its names in alphabetical order, with its directions.
-fn undirected(directed: DirectedPairs) -> BTreeMap<(String, String), SessionDirections> {
-    let mut pairs = BTreeMap::new();
-    for (source, target) in directed {
-        let (pair, direction) = if source < target {
-            ((source, target), SessionDirections::Forward)
-        } else {
-            ((target, source), SessionDirections::Backward)
-        };
-        pairs.entry(pair).and_modify(|directions| *directions = SessionDirections::Both).or_insert(direction);
-    }
-    pairs
-}
-
 fn session(
     description: &FleetDescription,
-    (name, task): (&String, &TaskEntry),
-    test: &TestEntry,
-    addresses: [String; 2],
-    directions: SessionDirections,
+    (name, task): (&Arc<str>, &TaskEntry),
+    (kind, test): (&Arc<str>, &TestEntry),
+    AddressPair { addresses, hosts, directions }: AddressPair,
 ) -> Result<TestSession, FleetError> {
     let owner = || format!("test {:?}", task.test);
     let (weight, duration, transfer) = extent(test, directions).ok_or_else(|| {
@@ -247,10 +186,11 @@ fn session(
         }
     };
     let mut session = TestSession {
-        task: name.clone(),
-        kind: test.kind.clone(),
-        hosts: [0, 1].map(|index| description.host_of(&addresses[index]).to_owned()),
+        identity: hash(&[name, &addresses[0], &addresses[1]]),
+        task: Arc::clone(name),
+        kind: Arc::clone(kind),
         addresses,
+        hosts,
         starter: 0,
         directions,
         weight,
@@ -285,7 +225,7 @@ fn extent(test: &TestEntry, directions: SessionDirections) -> Option<(TestWeight
 fn starter(description: &FleetDescription, session: &TestSession) -> Result<usize, FleetError> {
     let has_agent = [0, 1].map(|index| description.has_agent(&session.addresses[index]));
     match has_agent {
-        [true, true] => Ok(usize::from(session.identity() % 2 == 1)),
+        [true, true] => Ok(usize::from(session.identity % 2 == 1)),
         [true, false] => Ok(0),
         [false, true] => Ok(1),
         [false, false] => {

@@ -6,6 +6,7 @@
 
 use core::time::Duration;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use linerate_units::{BitRate, WallTime};
 use serde::Serialize;
@@ -71,7 +72,7 @@ impl Timetable {
     pub fn new(description: &FleetDescription) -> Result<Self, FleetError> {
         let (exclusive, light): (Vec<_>, Vec<_>) =
             sessions::sessions(description)?.into_iter().partition(|session| session.weight == TestWeight::Exclusive);
-        let hosts: HashSet<&str> = exclusive.iter().flat_map(|one| one.hosts.iter().map(String::as_str)).collect();
+        let hosts: HashSet<&str> = exclusive.iter().flat_map(|one| one.hosts.iter().map(|host| &**host)).collect();
         let count = hosts.len();
         let seating = SeatingPlan::new(hosts).ok_or(FleetError::TooManyHosts(count))?;
         let clock_guard = description.meta.linerate.clock_guard.unwrap_or(DEFAULT_CLOCK_GUARD);
@@ -144,7 +145,7 @@ const DEFAULT_LIGHT_REPEAT: Duration = Duration::from_secs(300);
 /// Next time from `after` on with the session's own remainder: pairs are spread over the period.
 fn next_light_start(session: &TestSession, after: WallTime) -> WallTime {
     let repeat = session.repeat.unwrap_or(DEFAULT_LIGHT_REPEAT).as_nanos().max(1);
-    let phase = u128::from(session.identity()) % repeat;
+    let phase = u128::from(session.identity) % repeat;
     let after = after.since_unix_epoch().as_nanos();
     let next = after + (phase + repeat - after % repeat) % repeat;
     WallTime::from_unix(Duration::from_nanos(u64::try_from(next).unwrap_or(u64::MAX)))
@@ -153,14 +154,15 @@ fn next_light_start(session: &TestSession, after: WallTime) -> WallTime {
 fn planned(session: TestSession, slot: u32, period: Duration) -> PlannedSession {
     let repeats = session.repeat.map_or(1, |repeat| repeat.as_nanos() / period.as_nanos().max(1));
     let every = u32::try_from(repeats).unwrap_or(u32::MAX).max(1);
-    let phase = u32::try_from((session.identity() >> 8) % u64::from(every)).unwrap_or_default();
+    let phase = u32::try_from((session.identity >> 8) % u64::from(every)).unwrap_or_default();
     PlannedSession { session, slot, every, phase }
 }
 
 /// Hosts and shares of uplinks that are taken in each slot.
 #[derive(Default)]
 struct TakenSlots<'a> {
-    hosts: HashSet<(u32, String)>,
+    /// Slot and seat.
+    hosts: HashSet<(u32, u32)>,
     uplinks: HashMap<(u32, &'a str), f64>,
 }
 
@@ -171,17 +173,18 @@ fn place(
     seating: &SeatingPlan,
     mut sessions: Vec<TestSession>,
 ) -> Vec<(u32, TestSession)> {
-    sessions.sort_by_cached_key(|session| (session.identity(), session.clone()));
+    // The identity comes first in the order of sessions; equal ones of other names are next to each other.
+    sessions.sort_unstable();
     let mut taken = TakenSlots::default();
     let mut placed = Vec::with_capacity(sessions.len());
     for session in sessions {
-        let Some(round) = seating.round(&session.hosts) else { continue };
+        let Some(seats) = seating.of_both(&session.hosts) else { continue };
         let loads = uplink_loads(description, &session);
-        let mut slot = round;
-        while !taken.has_room(slot, &session, &loads) {
+        let mut slot = seating.round(seats);
+        while !taken.has_room(slot, seats, &loads) {
             slot += seating.seats;
         }
-        taken.take(slot, &session, &loads);
+        taken.take(slot, seats, &loads);
         placed.push((slot, session));
     }
     placed
@@ -214,8 +217,8 @@ fn uplink<'a>(description: &'a FleetDescription, address: &str) -> Option<&'a st
 
 /// Largest rate of a session: that of the slower host's link, or the one that the test asks for.
 pub(crate) fn session_rate(description: &FleetDescription, session: &TestSession) -> Option<BitRate> {
-    let link = |address: &String| description.addresses.get(address)?.meta.linerate.rate;
-    let task = description.tasks.get(&session.task);
+    let link = |address: &Arc<str>| description.addresses.get(&**address)?.meta.linerate.rate;
+    let task = description.tasks.get(&*session.task);
     let asked = task.and_then(|task| description.tests.get(&task.test)?.spec.bandwidth);
     #[expect(clippy::cast_precision_loss, reason = "a rate, not a count")]
     let asked = asked.map(|bits| BitRate::from_bits_per_second(bits as f64));
@@ -224,9 +227,8 @@ pub(crate) fn session_rate(description: &FleetDescription, session: &TestSession
 }
 
 impl<'a> TakenSlots<'a> {
-    fn has_room(&self, slot: u32, session: &TestSession, loads: &[UplinkLoad<'_>]) -> bool {
-        let is_free = |host: &String| !self.hosts.contains(&(slot, host.clone()));
-        session.hosts.iter().all(is_free)
+    fn has_room(&self, slot: u32, seats: [u32; 2], loads: &[UplinkLoad<'_>]) -> bool {
+        seats.iter().all(|seat| !self.hosts.contains(&(slot, *seat)))
             && loads.iter().all(|load| {
                 let used = self.uplinks.get(&(slot, load.uplink)).copied().unwrap_or_default();
                 // Rates are decimal fractions: a sum that is the capacity must fit.
@@ -234,10 +236,8 @@ impl<'a> TakenSlots<'a> {
             })
     }
 
-    fn take(&mut self, slot: u32, session: &TestSession, loads: &[UplinkLoad<'a>]) {
-        for host in &session.hosts {
-            self.hosts.insert((slot, host.clone()));
-        }
+    fn take(&mut self, slot: u32, seats: [u32; 2], loads: &[UplinkLoad<'a>]) {
+        self.hosts.extend(seats.map(|seat| (slot, seat)));
         for load in loads {
             *self.uplinks.entry((slot, load.uplink)).or_default() += load.demand;
         }

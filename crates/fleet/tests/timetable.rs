@@ -1,6 +1,7 @@
 //! Laws of timetables over random fleets.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_fleet::{FleetCost, FleetDescription, PlannedSession, SessionDirections, Timetable};
@@ -49,7 +50,7 @@ fn by_slot(timetable: &Timetable) -> BTreeMap<u32, Vec<&PlannedSession>> {
     slots
 }
 
-fn pair(planned: &PlannedSession) -> [String; 2] {
+fn pair(planned: &PlannedSession) -> [Arc<str>; 2] {
     planned.session.addresses.clone()
 }
 
@@ -73,7 +74,7 @@ proptest! {
                     prop_assert!(seen.insert(host), "{} is in two sessions of slot {}", host, slot);
                 }
                 let behind = planned.session.addresses.each_ref()
-                    .map(|name| description.addresses[name].meta.linerate.uplink.as_deref());
+                    .map(|name| description.addresses[&**name].meta.linerate.uplink.as_deref());
                 if behind[0] != behind[1] {
                     for uplink in behind.into_iter().flatten() {
                         *loads.entry(uplink).or_default() += 1e9;
@@ -91,8 +92,8 @@ proptest! {
         hosts in prop::collection::btree_set(0_u32..500, 0..40), uplinks in 0_u32..4,
     ) {
         let timetable = timetable(&mesh(hosts.iter().copied(), uplinks, "1G"));
-        let pairs: Vec<[String; 2]> = timetable.sessions.iter().map(pair).collect();
-        let distinct: BTreeSet<&[String; 2]> = pairs.iter().collect();
+        let pairs: Vec<[Arc<str>; 2]> = timetable.sessions.iter().map(pair).collect();
+        let distinct: BTreeSet<&[Arc<str>; 2]> = pairs.iter().collect();
         prop_assert_eq!(pairs.len(), hosts.len() * hosts.len().saturating_sub(1) / 2);
         prop_assert_eq!(distinct.len(), pairs.len());
         let both = |one: &PlannedSession| one.session.directions == SessionDirections::Both;
@@ -118,18 +119,18 @@ proptest! {
         let after = WallTime::from_unix(Duration::from_secs(seconds));
         let starts: Vec<_> = timetable.starts(after).take(2 * timetable.sessions.len()).collect();
         prop_assert!(starts.windows(2).all(|two| two[0].at <= two[1].at) && starts[0].at >= after);
-        let mut free: BTreeMap<&str, Duration> = BTreeMap::new();
+        let mut free: BTreeMap<Arc<str>, Duration> = BTreeMap::new();
         for start in &starts {
             let begin = start.at.since_unix_epoch();
             for host in &start.session.hosts {
                 // The other's clock is ahead by the whole guard, and this host's behind by as much.
-                let least = free.get(host.as_str()).copied().unwrap_or_default();
+                let least = free.get(host).copied().unwrap_or_default();
                 prop_assert!(begin >= least + 2 * timetable.clock_guard, "{}", host);
-                free.insert(host, begin + start.session.duration);
+                free.insert(Arc::clone(host), begin + start.session.duration);
             }
         }
         // Each session comes once in each cycle: the first two cycles have each twice.
-        let mut counts: BTreeMap<[String; 2], usize> = BTreeMap::new();
+        let mut counts: BTreeMap<[Arc<str>; 2], usize> = BTreeMap::new();
         for start in &starts {
             *counts.entry(start.session.addresses.clone()).or_default() += 1;
         }
@@ -189,11 +190,11 @@ fn a_rare_task_is_spread_over_the_cycles() {
         .starts(WallTime::default())
         .take_while(|one| one.at.since_unix_epoch() < Duration::from_secs(86_400))
         .collect();
-    let of = |task: &str| starts.iter().filter(|one| one.session.task == task).count();
+    let of = |task: &str| starts.iter().filter(|one| *one.session.task == *task).count();
     assert_eq!((of("goodput"), of("rare")), (24 * 28, 28));
     let hours: BTreeSet<u64> = starts
         .iter()
-        .filter(|one| one.session.task == "rare")
+        .filter(|one| *one.session.task == *"rare")
         .map(|one| one.at.since_unix_epoch().as_secs() / 3600)
         .collect();
     assert!(hours.len() > 10, "{hours:?}");
@@ -236,7 +237,7 @@ fn addresses_of_one_host_share_it() {
     let timetable = timetable(&description);
     assert_eq!(timetable.sessions.len(), 6 * 4);
     for sessions in by_slot(&timetable).values() {
-        let hosts: Vec<&String> = sessions.iter().flat_map(|one| &one.session.hosts).collect();
+        let hosts: Vec<&Arc<str>> = sessions.iter().flat_map(|one| &one.session.hosts).collect();
         assert_eq!(hosts.iter().collect::<BTreeSet<_>>().len(), hosts.len());
     }
 }
@@ -253,7 +254,7 @@ fn the_far_future_has_no_starts() {
     for address in ["host-0.example", "host-1.example", "host-2.example"] {
         assert_eq!(timetable.next_exclusive(address, year_9999), None);
     }
-    let found = |after| timetable.starts(after).find(|start| start.session.task == "rare").map(|start| start.at);
+    let found = |after| timetable.starts(after).find(|start| *start.session.task == *"rare").map(|start| start.at);
     let first = found(WallTime::default()).expect("within a year");
     let own = ["host-0.example", "host-1.example", "host-2.example"]
         .iter()

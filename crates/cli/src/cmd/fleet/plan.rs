@@ -35,8 +35,8 @@ fn show(arguments: &PlanArguments) -> Result<(), String> {
     let mut timetable = Timetable::new(&description).map_err(|error| error.to_string())?;
     let cost = FleetCost::of(&timetable, &description);
     if let Some(name) = &arguments.address {
-        timetable.sessions.retain(|planned| planned.session.addresses.contains(name));
-        timetable.light.retain(|session| session.addresses.contains(name));
+        timetable.sessions.retain(|planned| planned.session.addresses.iter().any(|one| **one == **name));
+        timetable.light.retain(|session| session.addresses.iter().any(|one| **one == **name));
     }
     let from = arguments.from.unwrap_or_else(clock::realtime_now);
     let count = if arguments.verbose { timetable.sessions.len() } else { SHOWN_STARTS.min(timetable.sessions.len()) };

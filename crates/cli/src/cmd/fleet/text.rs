@@ -43,7 +43,11 @@ fn extent(plan: &ShownPlan<'_>) -> String {
     let (exclusive, light) = (plan.timetable.sessions.len(), plan.timetable.light.len());
     let light =
         if light == 0 { String::new() } else { format!(", and {} without a slot", counted(light, "light test")) };
-    format!("{title}{}, {} one at a time{light}.", counted(plan.cost.hosts, "host"), counted(exclusive, "test"))
+    format!(
+        "{title}{}, {}, a host in one at a time{light}.",
+        counted(plan.cost.hosts, "host"),
+        counted(exclusive, "test")
+    )
 }
 
 fn cycle(timetable: &Timetable) -> String {
