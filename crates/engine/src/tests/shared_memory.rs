@@ -53,10 +53,10 @@ fn tests_of_one_address_take_no_more_than_half_of_the_memory() {
 
 #[test]
 fn streams_without_memory_for_large_buffers_move_their_data_in_small_ones() {
-    // Just enough for the first buffers of both tests.
-    let server = TestServer::start_within(ByteCount::from_kibibytes(200), ServerOptions::default());
     for protocol in [TestProtocol::Tcp, TestProtocol::Udp] {
         for direction in [TestDirection::Forward, TestDirection::Reverse] {
+            // Just enough for the first buffers of one test: a server returns those of the last one after its client has ended.
+            let server = TestServer::start_within(ByteCount::from_kibibytes(200), ServerOptions::default());
             let block_size = ByteCount::new(1000);
             let parameters = TestParameters { protocol, direction, block_size, ..exact(2_000_000) };
             let rate = Some(linerate_units::BitRate::from_bits_per_second(200e6));
