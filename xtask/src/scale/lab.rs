@@ -99,7 +99,9 @@ fn chain(routers: u32) -> String {
     let mut text = "[host.near]\n[host.far]\n".to_owned();
     let mut last = "near".to_owned();
     for router in 0..=routers {
-        let next = if router == routers { "far".to_owned() } else { format!("r{router}") };
+        // A letter: a name that ends with 6 is a host's IPv6 address.
+        let letter = ('a'..='z').nth(router as usize).unwrap_or('z');
+        let next = if router == routers { "far".to_owned() } else { format!("r{letter}") };
         if router < routers {
             let _ = writeln!(text, "[host.{next}]");
         }
