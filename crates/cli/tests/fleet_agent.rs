@@ -84,3 +84,25 @@ fn an_agent_ends_with_a_signal_and_refuses_what_it_cannot_run() {
         assert!(done.stderr.contains(part), "{done:#?}");
     }
 }
+
+/// The first line that cannot be written ends an agent: its next test would be lost, too.
+#[test]
+fn an_agent_ends_with_its_output() {
+    let (scratch, server) = (Scratch::new(), Server::start(Program::Linerate, &[]));
+    let file = description(&scratch, server.port);
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("the device is there");
+    let start = |name| {
+        let mut command = agent(&scratch, &[&file, "--address", name, "--for", "10m"]);
+        command.stdout(full()).stderr(std::process::Stdio::piped()).spawn().expect("it starts")
+    };
+    let begin = std::time::Instant::now();
+    let ended = ["a", "b"].map(start).map(|child| child.wait_with_output().expect("it ends"));
+    let reported = ended.iter().filter(|output| output.status.code() == Some(2)).collect::<Vec<_>>();
+    assert!(!reported.is_empty(), "{ended:?}");
+    for output in reported {
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("writing to standard output: No space left on device"), "{text}");
+    }
+    // Each has a test within half a minute, and ends with its result instead of after ten minutes.
+    assert!(begin.elapsed() < LIMIT, "{:?}", begin.elapsed());
+}

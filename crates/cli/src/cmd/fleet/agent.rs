@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::ExitStatus as ProgramStatus;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -54,6 +55,8 @@ struct FleetAgent<'a> {
     end: Option<MonotonicTime>,
     /// Events come from two threads, a line each.
     output: Mutex<()>,
+    /// True when the output can be written no longer: the pipe has no reader, or the disk is full.
+    is_unheard: AtomicBool,
 }
 
 pub(super) fn run(arguments: &AgentArguments) -> ExitStatus {
@@ -88,7 +91,9 @@ pub(super) fn run(arguments: &AgentArguments) -> ExitStatus {
     let environment = PASSED_VARIABLES.into_iter().filter_map(variable).collect();
     let end = arguments.duration.map(|duration| monotonic_now() + duration);
     let (description, timetable, output) = (&description, &timetable, Mutex::default());
-    let agent = FleetAgent { arguments, description, timetable, program, environment, interrupts, end, output };
+    let is_unheard = AtomicBool::new(false);
+    let agent =
+        FleetAgent { arguments, description, timetable, program, environment, interrupts, end, output, is_unheard };
     thread::scope(|scope| {
         scope.spawn(|| agent.perform(|after| timetable.next_light(&arguments.address, after)));
         agent.perform(|after| timetable.next_exclusive(&arguments.address, after));
@@ -140,7 +145,9 @@ impl<'a> FleetAgent<'a> {
     }
 
     fn is_over(&self) -> bool {
-        self.interrupts.pending().is_some() || self.end.is_some_and(|end| monotonic_now() >= end)
+        self.interrupts.pending().is_some()
+            || self.is_unheard.load(Ordering::Relaxed)
+            || self.end.is_some_and(|end| monotonic_now() >= end)
     }
 
     fn start(&self, start: &SessionStart<'_>) {
@@ -182,7 +189,7 @@ impl<'a> FleetAgent<'a> {
     fn report(&self, start: &SessionStart<'_>, outcome: SessionOutcome, detail: &str) {
         let _one_at_a_time = self.output.lock();
         let session = start.session;
-        if self.arguments.json {
+        let line = if self.arguments.json {
             let event = json!({
                 "at": rfc3339(start.at),
                 "task": session.task,
@@ -190,14 +197,17 @@ impl<'a> FleetAgent<'a> {
                 "outcome": outcome,
                 "detail": detail,
             });
-            console::data(&format!("{event}\n"));
+            format!("{event}\n")
         } else {
             let mark = match outcome {
                 SessionOutcome::Done => "",
                 SessionOutcome::Failed => "failed: ",
                 SessionOutcome::Skipped => "skipped: ",
             };
-            console::data(&format!("{}\n  {mark}{detail}\n", text::start_line(start)));
+            format!("{}\n  {mark}{detail}\n", text::start_line(start))
+        };
+        if !console::relay_data(line.as_bytes()) {
+            self.is_unheard.store(true, Ordering::Relaxed);
         }
     }
 }
