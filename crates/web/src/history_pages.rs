@@ -42,7 +42,7 @@ pub(crate) fn page(route: Route, query: Query<'_>) -> WebResponse {
     page.unwrap_or_else(|error| match error {
         PageError::Refused(status, reason) => response::refuse(status, &reason),
         PageError::History(HistoryError::NoSuchRun(_)) => response::refuse(StatusCode::NOT_FOUND, "no such run"),
-        // The error names a file of the server, which is nobody's business.
+        // The error names a file of the server, which strangers need not know.
         PageError::History(_) => response::refuse(StatusCode::INTERNAL_SERVER_ERROR, "the history cannot be read"),
     })
 }
@@ -127,7 +127,7 @@ fn row(run: &RunSummary) -> String {
         "<tr><th scope=\"row\"><a href=\"/history/run?id={id}\">{id}</a></th><td>{}</td><td>{}</td><td>{}</td>\
          <td class=\"wide\">{}</td><td>{} {}</td></tr>\n",
         escaped(&time_text(run)),
-        escaped(kind_name(run)),
+        escaped(run.kind.command_name()),
         escaped(&run.host),
         escaped(&run.verdict),
         choice("before"),
@@ -138,20 +138,6 @@ fn row(run: &RunSummary) -> String {
 /// Start of a run to the second, with spaces where a line may break.
 fn time_text(run: &RunSummary) -> String {
     utc_time::rfc3339(run.started_at).replace(['T', 'Z'], " ").trim_end().to_owned()
-}
-
-const fn kind_name(run: &RunSummary) -> &'static str {
-    use linerate_documents::run::RunKind;
-    match run.kind {
-        RunKind::Throughput => "test",
-        RunKind::Path => "path",
-        RunKind::Load => "load",
-        RunKind::Rfc6349 => "rfc6349",
-        RunKind::Diagnose => "diagnose",
-        RunKind::Tune => "tune",
-        RunKind::Doctor => "doctor",
-        RunKind::Web => "web",
-    }
 }
 
 fn trend(query: Query<'_>) -> Result<String, PageError> {

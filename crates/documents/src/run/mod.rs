@@ -128,6 +128,21 @@ impl RunKind {
     /// All variants.
     pub const ALL: [Self; 8] =
         [Self::Throughput, Self::Path, Self::Load, Self::Rfc6349, Self::Diagnose, Self::Tune, Self::Doctor, Self::Web];
+
+    /// Command that measures runs of this kind; `web` for those of browsers.
+    #[must_use]
+    pub const fn command_name(self) -> &'static str {
+        match self {
+            Self::Throughput => "test",
+            Self::Path => "path",
+            Self::Load => "load",
+            Self::Rfc6349 => "rfc6349",
+            Self::Diagnose => "diagnose",
+            Self::Tune => "tune",
+            Self::Doctor => "doctor",
+            Self::Web => "web",
+        }
+    }
 }
 
 /// Document that the command prints with `--json`.

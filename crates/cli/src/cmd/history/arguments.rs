@@ -215,20 +215,6 @@ impl RunKindChoice {
     }
 }
 
-/// Command name of a kind of run.
-pub(super) const fn command_name(kind: RunKind) -> &'static str {
-    match kind {
-        RunKind::Throughput => "test",
-        RunKind::Path => "path",
-        RunKind::Load => "load",
-        RunKind::Rfc6349 => "rfc6349",
-        RunKind::Diagnose => "diagnose",
-        RunKind::Tune => "tune",
-        RunKind::Doctor => "doctor",
-        RunKind::Web => "web",
-    }
-}
-
 /// Export format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ExportFormat {
@@ -259,7 +245,7 @@ mod tests {
     #[test]
     fn each_kind_has_the_name_of_its_command() {
         for kind in RunKind::ALL {
-            let name = RunKindChoice::from_str(command_name(kind), false).expect("a command name");
+            let name = RunKindChoice::from_str(kind.command_name(), false).expect("a command name");
             assert_eq!(name.kind(), kind);
         }
     }

@@ -79,7 +79,7 @@ fn read(history: &History, references: &RunReferences) -> Result<Vec<(RunId, Run
 fn run_line(when: &str, id: RunId, run: &RunDocument) -> String {
     let time = WallTime::from_unix(std::time::Duration::from_nanos(run.started_at_unix_ns));
     let (time, host) = (utc_time::format_minutes(time), escape::line(&run.host));
-    format!("{when:<6}  run {id}, {time} UTC, {} {host}\n", super::arguments::command_name(run.kind))
+    format!("{when:<6}  run {id}, {time} UTC, {} {host}\n", run.kind.command_name())
 }
 
 fn text(comparison: &RunComparison, style: TextStyle) -> String {

@@ -9,7 +9,7 @@ use linerate_report::escape;
 use linerate_report::throughput_text::TextStyle;
 use serde_json::json;
 
-use super::arguments::{FilterArguments, command_name};
+use super::arguments::FilterArguments;
 use crate::cmd::measurement::{DocumentKind, print_json};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -97,7 +97,7 @@ fn table(entries: &[RunSummary], style: TextStyle) -> String {
     let _ = writeln!(text, "{bold}{heading}{plain}");
     for ((entry, number), host) in entries.iter().zip(&numbers).zip(&hosts) {
         let result = truncate_text(&escape::line(&result(entry)), result_width, style);
-        let (time, command) = (utc_time::format_minutes(entry.started_at), command_name(entry.kind));
+        let (time, command) = (utc_time::format_minutes(entry.started_at), entry.kind.command_name());
         let line = format!("{number:>number_width$}  {time}  {command:<COMMAND_WIDTH$}  {host:<host_width$}  {result}");
         let _ = writeln!(text, "{}", line.trim_end());
     }
