@@ -186,16 +186,26 @@ fn grade(document: &LoadDocument) -> Option<ReportTable> {
         format!("{} by {} {}", delay.signed_text(), class_name(grade.class), direction_label(grade.direction));
     table.push_row("Overall", vec![TableCell::text(grade.letter.letter())]);
     table.push_row("Decided by", vec![TableCell::Qualified(delay, decided)]);
-    for (label, letter) in [("Loaded up", grade.up), ("Loaded down", grade.down)] {
+    let directions = [("Loaded up", grade.up), ("Loaded down", grade.down)];
+    add_directions(&mut table, directions, &grade.thresholds);
+    Some(table)
+}
+
+/// Adds the grade of each direction, and the thresholds as a note.
+pub(super) fn add_directions(
+    table: &mut ReportTable,
+    directions: [(&str, Option<LatencyGrade>); 2],
+    thresholds: &[(LatencyGrade, u64)],
+) {
+    for (label, letter) in directions {
         let reason = || TableCell::Unknown("no grade for that phase".to_owned());
         table.push_row(label, vec![letter.map_or_else(reason, |letter| TableCell::text(letter.letter()))]);
     }
     let below = |(letter, limit): &(LatencyGrade, u64)| {
         format!("{letter} below {}", Quantity::nanoseconds(*limit).display_text())
     };
-    let thresholds: Vec<String> = grade.thresholds.iter().map(below).collect();
+    let thresholds: Vec<String> = thresholds.iter().map(below).collect();
     table.note = Some(format!("Delay added by the load: {}; F above.", thresholds.join(", ")));
-    Some(table)
 }
 
 fn responsiveness(document: &LoadDocument, reasons: UnknownReasons<'_>) -> Option<ReportTable> {

@@ -2,10 +2,10 @@
 
 use linerate_documents::diagnose::CauseVerdict;
 use linerate_documents::web::{WebDocument, WebPhase};
-use linerate_model::load::{LatencyGrade, PhaseKind};
+use linerate_model::load::PhaseKind;
 use linerate_model::summary::DurationDistribution;
 
-use super::load::{badge, phase_name};
+use super::load::{add_directions, badge, phase_name};
 use crate::presentation::reasons::UnknownReasons;
 use crate::presentation::{Presentation, Quantity, ReportTable, TableCell};
 
@@ -110,14 +110,7 @@ fn grade(document: &WebDocument) -> Option<ReportTable> {
         return Some(table);
     };
     table.push_row("Overall", vec![TableCell::text(grade.letter.letter())]);
-    for (label, letter) in [("Upload", grade.up), ("Download", grade.down)] {
-        let reason = || TableCell::Unknown("no grade for that phase".to_owned());
-        table.push_row(label, vec![letter.map_or_else(reason, |letter| TableCell::text(letter.letter()))]);
-    }
-    let below = |(letter, limit): &(LatencyGrade, u64)| {
-        format!("{letter} below {}", Quantity::nanoseconds(*limit).display_text())
-    };
-    let thresholds: Vec<String> = grade.thresholds.iter().map(below).collect();
-    table.note = Some(format!("Delay added by the load: {}; F above.", thresholds.join(", ")));
+    let directions = [("Upload", grade.up), ("Download", grade.down)];
+    add_directions(&mut table, directions, &grade.thresholds);
     Some(table)
 }
