@@ -269,7 +269,7 @@ async fn attend(service: Arc<WebService>, connection: Arc<Connection>, _lease: S
     });
     let served = http1::Builder::new().max_buf_size(MAX_BUFFER).max_headers(MAX_HEADERS).serve_connection(io, answer);
     let served = async {
-        // A client that breaks the protocol, or goes away, concerns nobody else.
+        // A client that breaks the protocol, or goes away, concerns no one else.
         let _ = served.await;
     };
     first(served, connection.ended()).await;

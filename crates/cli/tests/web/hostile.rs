@@ -78,7 +78,7 @@ fn slow_headers_silence_and_idle_connections_end_in_time() {
 }
 
 #[test]
-fn a_download_that_nobody_reads_and_an_upload_without_data_end() {
+fn a_download_without_a_reader_and_an_upload_without_data_end() {
     let server = WebServer::start(&["--stall-timeout", "2s"]);
     let before = descriptors(&server);
     let token = token(&open_session(server.web));
@@ -143,7 +143,7 @@ fn pipelined_requests_are_answered_in_order() {
     for number in 0..200 {
         assert_eq!(receive(&mut stream).expect("an answer").status, if number % 2 == 0 { 200 } else { 404 });
     }
-    // Floods whose answers nobody reads.
+    // Floods whose answers are not read.
     let mut flood = connect(server.web);
     flood.set_write_timeout(Some(Duration::from_secs(1))).expect("a time limit");
     let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(1000);
