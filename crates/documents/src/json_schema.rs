@@ -10,6 +10,7 @@ use super::audit::{AuditDocument, ExplanationDocument};
 use super::baseline::BaselineDocument;
 use super::diagnose::DiagnoseDocument;
 use super::doctor::DoctorDocument;
+use super::fleet_result::FleetResult;
 use super::host_check::HostCheckDocument;
 use super::label::{DocumentKind, schema_identifier};
 use super::progress::ProgressEvent;
@@ -53,7 +54,7 @@ fn add_label(schema: &mut Value, name: &str) {
 }
 
 /// Schemas, each with its file name and the committed version.
-fn schemas() -> [(&'static str, Value, &'static str); 18] {
+fn schemas() -> [(&'static str, Value, &'static str); 19] {
     macro_rules! schema {
         ($document:ty, $name:literal, $title:literal) => {
             (
@@ -89,6 +90,7 @@ fn schemas() -> [(&'static str, Value, &'static str); 18] {
         schema!(ShaperStatusDocument, "shaper-status", "State of active shapers (linerate shape status --json)"),
         schema!(WatchDocument, "watch", "The TCP flows of a host over one interval (linerate watch --json)"),
         schema!(WebDocument, "web", "A test in a browser (linerate serve --web)"),
+        schema!(FleetResult, "fleet-result", "A test of a fleet or a monitor (linerate fleet agent --json)"),
         schema!(ProgressEvent, "event", "Event of a running command (--json-stream)"),
     ]
 }

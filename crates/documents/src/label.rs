@@ -49,6 +49,7 @@ kinds! {
     ChangeSets "change-sets" "Changes to this host" false;
     Comparison "comparison" "Comparison of two runs" false;
     FleetPlan "fleet-plan" "Timetable of a fleet" false;
+    FleetResult "fleet-result" "Result of a test of a fleet" true;
     HostCheck "host-check" "Requirements of this host" true;
     LabCheck "lab-check" "Requirements of the lab" false;
     LabKernels "lab-kernels" "Kernels of the lab" false;

@@ -17,6 +17,7 @@ mod id;
 mod location;
 mod migration;
 mod open_file;
+pub mod result_log;
 mod row;
 mod size;
 pub mod transfer;

@@ -1,0 +1,112 @@
+//! Log of results: what is appended is read once, in order, also after a cut and by a receiver that was away.
+
+mod support;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_documents::fleet_result::{self, FleetResult, SessionOutcome};
+use linerate_history::result_log::{ResultLog, ResultReceiver};
+use linerate_units::WallTime;
+use support::Scratch;
+
+const DAY: u64 = 24 * 3600;
+
+fn result(seconds: u64) -> FleetResult {
+    let at = WallTime::from_unix(Duration::from_secs(seconds));
+    FleetResult {
+        schema: fleet_result::SCHEMA,
+        id: FleetResult::identity("goodput", "a", "b", at),
+        task: "goodput".to_owned(),
+        test: "throughput".to_owned(),
+        source: "a".to_owned(),
+        destination: "b".to_owned(),
+        at_unix_ns: seconds * 1_000_000_000,
+        outcome: SessionOutcome::Skipped,
+        reason: Some("the host was asleep".to_owned()),
+        verdict: String::new(),
+        figures: Vec::new(),
+        route: Vec::new(),
+        run: None,
+    }
+}
+
+fn read(path: &Path) -> (Vec<u64>, usize) {
+    let read = ResultLog::read(&[path.to_owned()]).expect("readable");
+    (read.results.iter().map(|result| result.at_unix_ns / 1_000_000_000).collect(), read.unreadable)
+}
+
+#[test]
+fn results_are_read_once_in_the_order_of_their_times() {
+    let scratch = Scratch::new();
+    let log = ResultLog::open(&scratch.file("results")).expect("a log");
+    for seconds in [5, 3, 3 * DAY, 3] {
+        log.append(&result(seconds)).expect("written");
+    }
+    assert_eq!(read(log.directory()), (vec![3, 5, 3 * DAY], 0));
+    let files: Vec<PathBuf> =
+        std::fs::read_dir(log.directory()).expect("a directory").map(|entry| entry.expect("a file").path()).collect();
+    assert_eq!(files.len(), 2, "a file a day: {files:?}");
+}
+
+#[test]
+fn a_line_that_was_cut_off_costs_only_itself() {
+    let scratch = Scratch::new();
+    let log = ResultLog::open(&scratch.file("results")).expect("a log");
+    log.append(&result(1)).expect("written");
+    let file = log.directory().join("results-1970-01-01.jsonl");
+    let mut open = std::fs::File::options().append(true).open(&file).expect("the day's file");
+    open.write_all(b"{\"schema\":1,\"id\":\"goo").expect("written");
+    let receiver = ResultReceiver::open(&log, "otlp").expect("a receiver");
+    assert_eq!(receiver.pending(9).expect("readable").len(), 1);
+    log.append(&result(2)).expect("written");
+    assert_eq!(read(log.directory()), (vec![1, 2], 1));
+    assert_eq!(receiver.pending(9).expect("readable").len(), 2);
+}
+
+#[test]
+fn a_receiver_goes_on_where_it_was() {
+    let scratch = Scratch::new();
+    let log = ResultLog::open(&scratch.file("results")).expect("a log");
+    let seconds = [10, 20, DAY + 10, 2 * DAY + 10];
+    for seconds in seconds {
+        log.append(&result(seconds)).expect("written");
+    }
+    let mut received = Vec::new();
+    while received.len() < seconds.len() {
+        // Another process each time.
+        let mut receiver = ResultReceiver::open(&log, "otlp").expect("a receiver");
+        let pending = receiver.pending(2).expect("readable");
+        assert!(!pending.is_empty(), "{received:?}");
+        // The second of them is not acknowledged, and comes again.
+        receiver.advance(&pending[0]).expect("written");
+        received.push(pending[0].result.at_unix_ns / 1_000_000_000);
+    }
+    assert_eq!(received, seconds);
+    let receiver = ResultReceiver::open(&log, "otlp").expect("a receiver");
+    assert!(receiver.pending(9).expect("readable").is_empty());
+}
+
+#[test]
+fn old_days_are_deleted_once_each_receiver_has_them() {
+    let scratch = Scratch::new();
+    let log = ResultLog::open(&scratch.file("results")).expect("a log");
+    for day in 0..4 {
+        log.append(&result(day * DAY)).expect("written");
+    }
+    let mut receiver = ResultReceiver::open(&log, "nats").expect("a receiver");
+    let pending = receiver.pending(2).expect("readable");
+    receiver.advance(&pending[1]).expect("written");
+    let third_day = WallTime::from_unix(Duration::from_secs(3 * DAY));
+    assert_eq!(log.delete_before(third_day).expect("deleted"), 1);
+    assert_eq!(read(log.directory()).0, [DAY, 2 * DAY, 3 * DAY]);
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_an_error_with_its_path() {
+    let error = ResultLog::open(Path::new("/proc/no-such-directory")).expect_err("no directory can be made there");
+    assert!(error.to_string().starts_with("making the directory /proc/no-such-directory: "), "{error}");
+    let error = ResultLog::read(&[PathBuf::from("/no/such/file")]).expect_err("no file");
+    assert!(error.to_string().starts_with("reading /no/such/file: "), "{error}");
+}
