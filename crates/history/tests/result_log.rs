@@ -73,17 +73,17 @@ fn a_receiver_goes_on_where_it_was() {
     for seconds in seconds {
         log.append(&result(seconds)).expect("written");
     }
-    let mut received = Vec::new();
-    while received.len() < seconds.len() {
+    let mut seen = Vec::new();
+    while seen.len() < seconds.len() {
         // Another process each time.
         let mut receiver = ResultReceiver::open(&log, "otlp").expect("a receiver");
         let pending = receiver.pending(2).expect("readable");
-        assert!(!pending.is_empty(), "{received:?}");
+        assert!(!pending.is_empty(), "{seen:?}");
         // The second of them is not acknowledged, and comes again.
         receiver.advance(&pending[0]).expect("written");
-        received.push(pending[0].result.at_unix_ns / 1_000_000_000);
+        seen.push(pending[0].result.at_unix_ns / 1_000_000_000);
     }
-    assert_eq!(received, seconds);
+    assert_eq!(seen, seconds);
     let receiver = ResultReceiver::open(&log, "otlp").expect("a receiver");
     assert!(receiver.pending(9).expect("readable").is_empty());
 }
