@@ -24,6 +24,10 @@ const MIN_EXPLAINED_SHARE: f64 = 0.6;
 const MIN_ACKNOWLEDGED_SHARE: f64 = 0.48;
 const MIN_SEGMENTS_RECEIVED: f64 = 200.0;
 
+/// Share of the segments that arrived behind a gap above which acknowledgements say nothing of the program: the kernel also
+/// leaves some out until the gap is filled.
+const MAX_SHARE_BEHIND_GAPS: f64 = 0.05;
+
 impl TransferEvidence<'_> {
     /// True when at least half of the bytes in flight wait unread, and round trips are longer than the path's own queue
     /// explains: the search for the capacity filled it, and met less; or as long as the unread data explains alone.
@@ -49,10 +53,14 @@ impl TransferEvidence<'_> {
     /// Returns the acknowledgements that the receiver sent for each segment, if they are so few that it read late: a kernel
     /// acknowledges at least every second segment (RFC 5681 section 4.2) while the program reads. They leave in bursts
     /// then, and so does the data. Counted are packets as the kernel received them, coalesced or not, and the
-    /// acknowledgements that it left out because of gaps.
+    /// acknowledgements that it left out because of gaps; with many gaps there is no answer.
     pub(super) fn late_acknowledgements(&self) -> Option<Ratio> {
         let count = |name: &str| self.receiver_counter(name).map(|count| SegmentCount::new(count).as_f64());
         let segments = count("TcpInSegs").filter(|segments| *segments >= MIN_SEGMENTS_RECEIVED)?;
+        let behind_gaps = count("TcpExtTCPOFOQueue").unwrap_or_default();
+        if behind_gaps > segments * MAX_SHARE_BEHIND_GAPS {
+            return None;
+        }
         let sent = count("TcpOutSegs")? + count("TcpExtTCPAckCompressed")?;
         Ratio::of(sent, segments).filter(|share| share.get() < MIN_ACKNOWLEDGED_SHARE)
     }
