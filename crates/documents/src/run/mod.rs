@@ -4,6 +4,7 @@
 //! or removed, and no unit changed. Times are nanoseconds, sizes bytes, rates bit/s, shares numbers from 0 to 1;
 //! unknown values are `null`, never 0.
 
+mod cause;
 mod comparison;
 mod from_throughput;
 
