@@ -22,6 +22,12 @@ pub fn session_command(description: &FleetDescription, session: &TestSession) ->
             let streams = test.spec.parallel.unwrap_or(1).to_string();
             add(&["test", address, "-t", &time, "-P", &streams]);
             add(direction(session));
+            if let Some(name) = &test.spec.congestion {
+                add(&["--congestion", name]);
+            }
+            if let Some(size) = test.spec.window_size {
+                add(&["--window", &size.to_string()]);
+            }
         }
         "load" => add(&["load", address, "-t", &time, "--idle", &time]),
         "diagnose" => add(&["diagnose", address, "--", "-t", time.trim_end_matches('s')]),

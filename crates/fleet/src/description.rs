@@ -223,6 +223,13 @@ pub struct TestParameters {
     pub bandwidth: Option<u64>,
     /// Streams at once, which are measured after one alone.
     pub parallel: Option<u32>,
+    /// Congestion control of the sender.
+    pub congestion: Option<String>,
+    /// Socket buffers in bytes.
+    #[serde(rename = "window-size")]
+    pub window_size: Option<u64>,
+    /// True for UDP, which no test of linerate's fills a path with.
+    pub udp: bool,
     /// The others.
     #[serde(flatten)]
     pub others: serde_json::Map<String, Value>,

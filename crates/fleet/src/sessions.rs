@@ -171,6 +171,9 @@ fn session(
     AddressPair { addresses, hosts, directions }: AddressPair,
 ) -> Result<TestSession, FleetError> {
     let owner = || format!("test {:?}", task.test);
+    if test.spec.udp {
+        return Err(FleetError::unusable(owner(), "linerate's tests of goodput are over TCP: leave out `udp`"));
+    }
     let (weight, duration, transfer) = extent(test, directions).ok_or_else(|| {
         let reason = format!(
             "linerate has no test {:?}; it runs throughput, diagnose and load, and latency, latencybg, rtt, trace and mtu",

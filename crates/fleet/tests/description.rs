@@ -52,6 +52,7 @@ fn what_cannot_be_used_is_named() {
         (r#""schedule": "s""#, r#""schedule": "x""#, "names the schedule \"x\""),
         (r#""type": "throughput""#, r#""type": "dns""#, "test \"t\": linerate has no test \"dns\""),
         (r#""type": "disjoint""#, r#""type": "list""#, "unknown variant `list`"),
+        (r#""duration": "PT30S""#, r#""udp": true"#, "test \"t\": linerate's tests of goodput are over TCP"),
         ("PT30S", "30 s", "\"30 s\" is no ISO 8601 duration"),
         (r#""repeat": "PT4H""#, r#""repeat": "P9999W""#, "schedule \"s\": "),
         ("PT30S", "PT584542046090S", "is longer than the"),

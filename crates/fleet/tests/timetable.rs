@@ -270,6 +270,12 @@ fn agents_share_the_sessions() {
     let mut description = mesh(0..6, 0, "1G");
     description["tests"]["delay"] = json!({ "type": "latencybg", "spec": {} });
     description["tasks"]["delay"] = json!({ "group": "all", "test": "delay" });
+    for test in
+        description["tests"].as_object_mut().expect("tests").values_mut().filter(|test| test["type"] == "throughput")
+    {
+        test["spec"]["congestion"] = json!("cubic");
+        test["spec"]["window-size"] = json!(65536);
+    }
     let description = read(&description);
     let timetable = Timetable::new(&description).expect("a timetable");
     let (mut started, mut light) = (BTreeSet::new(), BTreeSet::new());
@@ -281,6 +287,10 @@ fn agents_share_the_sessions() {
             assert!(started.insert(start.session.clone()), "{:?} is started twice", start.session);
             let command = linerate_fleet::session_command(&description, start.session).expect("its command");
             assert_eq!(command[..4], ["test", start.session.other_address(), "-t", "10s"].map(str::to_owned));
+            assert!(
+                command.ends_with(&["--congestion", "cubic", "--window", "65536"].map(str::to_owned)),
+                "{command:?}"
+            );
             after = WallTime::from_unix(start.at.since_unix_epoch() + Duration::from_nanos(1));
         }
         let mut after = WallTime::default();
