@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+mod alerts;
+mod calendar;
 mod commands;
 mod cost;
 mod description;
@@ -18,7 +20,10 @@ mod seats;
 mod sessions;
 mod timetable;
 mod unique_map;
+pub mod usual;
 
+pub use alerts::{AlertKind, MonitorAlert, MonitorSample, alerts};
+pub use calendar::{CalendarExpression, MonitorSchedule, QuietHours, hour_of_week};
 pub use commands::session_command;
 pub use cost::FleetCost;
 pub use description::{

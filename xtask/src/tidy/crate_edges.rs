@@ -19,7 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("wire", &["model", "units"]),
     ("rules", &["analysis", "model", "units"]),
     ("shape", &["analysis", "model", "units"]),
-    ("fleet", &["units"]),
+    ("fleet", &["documents", "model", "units"]),
     ("report", &["analysis", "documents", "model", "units"]),
     ("sys", &["model", "units"]),
     ("engine", &["analysis", "documents", "model", "sys", "units", "wire"]),
