@@ -19,6 +19,7 @@ mod c_format;
 mod civil_time;
 pub mod escape;
 mod figures;
+pub mod fleet;
 mod footnotes;
 pub mod html;
 pub mod iperf3_json;

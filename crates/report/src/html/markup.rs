@@ -32,12 +32,12 @@ fn replaced(text: &str) -> String {
 
 /// Writes `value` as JSON inside a `script` element: `<` would end the element, so it becomes `\u003c` (HTML
 /// §4.12.1.3).
-pub(super) fn json(value: &serde_json::Value) -> String {
+pub(crate) fn json(value: &serde_json::Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
 /// Appends formatted text.
-pub(super) trait HtmlWriter {
+pub(crate) trait HtmlWriter {
     fn push_fmt(&mut self, arguments: core::fmt::Arguments<'_>);
 }
 

@@ -16,8 +16,8 @@ mod svg;
 mod trace;
 
 pub use markup::escaped;
+pub(crate) use markup::{HtmlWriter, json as embedded_json};
 
-use markup::HtmlWriter as _;
 use plots::PLOTS;
 use reduce::SliceCount;
 
@@ -29,35 +29,61 @@ const UPLOT_STYLE: &str = include_str!("../../vendor/uplot/uPlot.min.css");
 pub(crate) const PAGE_SCRIPT: &str = include_str!("page.js");
 const PAGE_STYLE: &str = include_str!("page.css");
 const START: &str = "linerate.start();\n";
+/// Additions of the page of a fleet.
+const FLEET_SCRIPT: &str = include_str!("fleet.js");
+const FLEET_STYLE: &str = include_str!("fleet.css");
 
 /// Renders all `presentations` on one page.
 #[must_use]
 pub fn render(presentations: &[Presentation<'_>]) -> String {
+    let title = title(presentations);
+    let contents = if presentations.len() > 1 { contents(presentations) } else { String::new() };
+    document(&title, (&style(), &script(), policy::POLICY), &contents, presentations)
+}
+
+/// Page of a fleet: its own part, then whole reports of some runs.
+pub(crate) struct FleetPage<'a> {
+    /// Title.
+    pub(crate) title: &'a str,
+    /// Own part, as HTML.
+    pub(crate) body: &'a str,
+    /// Runs.
+    pub(crate) runs: &'a [Presentation<'a>],
+}
+
+/// Renders the page of a fleet.
+pub(crate) fn fleet_page(page: &FleetPage<'_>) -> String {
+    let style = format!("{}{FLEET_STYLE}", style());
+    let script = format!("{}{FLEET_SCRIPT}", script());
+    document(page.title, (&style, &script, policy::FLEET_POLICY), page.body, page.runs)
+}
+
+/// Whole page; `body` comes before the runs.
+fn document(
+    title: &str,
+    (style, script, policy): (&str, &str, &str),
+    body: &str,
+    presentations: &[Presentation<'_>],
+) -> String {
     let mut html = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    html.push_fmt(format_args!("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", policy::POLICY));
+    html.push_fmt(format_args!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n"));
     html.push_str(
         "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n",
     );
-    html.push_fmt(format_args!(
-        "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
-        escaped(&title(presentations)),
-        style()
-    ));
+    html.push_fmt(format_args!("<title>{}</title>\n<style>{style}</style>\n</head>\n<body>\n", escaped(title)));
     html.push_str(&svg::definitions());
     html.push_str(
         "<header class=\"page\"><span class=\"brand\">linerate</span>\
          <button type=\"button\" class=\"theme\" hidden>Theme: system</button></header>\n<main>\n",
     );
-    if presentations.len() > 1 {
-        html.push_str(&contents(presentations));
-    }
+    html.push_str(body);
     let series = presentations.iter().flat_map(|presentation| &presentation.charts).map(plots::series_of).sum();
     let parts = SliceCount::for_series(series);
     for (index, presentation) in presentations.iter().enumerate() {
         html.push_str(&sections::article(presentation, index + 1, parts));
     }
-    html.push_fmt(format_args!("</main>\n<script>{}</script>\n</body>\n</html>\n", script()));
+    html.push_fmt(format_args!("</main>\n<script>{script}</script>\n</body>\n</html>\n"));
     html
 }
 
@@ -94,7 +120,7 @@ mod tests {
     /// A script element ends at the first `</script`, a style at `</style`, and `<!--` changes how a script is read.
     #[test]
     fn script_and_style_do_not_end_early() {
-        for text in [script(), style()] {
+        for text in [script(), style(), FLEET_SCRIPT.to_owned(), FLEET_STYLE.to_owned()] {
             for end in ["</script", "</style", "<!--"] {
                 assert!(!text.contains(end), "{end}");
             }

@@ -7,3 +7,9 @@ pub(super) const POLICY: &str = "default-src 'none'; \
     script-src 'sha256-6YDqV7/FUaeedO71a1qfio7WTWXlo4smmiH2znlYVEw='; \
     style-src 'sha256-Cg3ywof3RHUXtCIdAH3AjQgxfmbkb/urdOLwn+X5OUU='; \
     base-uri 'none'; form-action 'none'";
+
+/// Policy of the page of a fleet, which has more of both.
+pub(super) const FLEET_POLICY: &str = "default-src 'none'; \
+    script-src 'sha256-Ltch8ydb4h02u7mCytBtmOSv5Sr1wuxeooNcAizWXyk='; \
+    style-src 'sha256-U7hUQj/q6TCdmfrXjynsyJAln6y+djj6F1JgDPJBZSA='; \
+    base-uri 'none'; form-action 'none'";

@@ -1,0 +1,12 @@
+//! Results of a fleet as a matrix of sources and destinations: what limits each direction, over time.
+
+mod faults;
+mod history_chart;
+mod html;
+mod matrix;
+mod text;
+
+pub use faults::{Ends, FaultEnd, FleetFault, faults};
+pub use html::page;
+pub use matrix::{CellState, DirectedResults, FleetMatrix};
+pub use text::summary;
