@@ -57,6 +57,8 @@ pub(crate) enum CliCommand {
     Serve(crate::cmd::serve::ServeArguments),
     /// Emulated paths on a real Linux TCP stack, in virtual time, without privileges
     Lab(crate::cmd::lab::LabArguments),
+    /// Probe hosts all the time and test them on a schedule: history, usual ranges and alerts
+    Monitor(Box<crate::cmd::monitor::MonitorArguments>),
     /// Tests between many hosts on one timetable: who, when, and what it costs
     Fleet(crate::cmd::fleet::FleetArguments),
     /// Compute limits of a path: every formula with units and its source

@@ -14,6 +14,7 @@ mod far_session;
 mod firewall;
 mod iperf3;
 mod keys;
+mod planned;
 mod progress;
 mod recorder;
 mod retained_output;
@@ -134,6 +135,7 @@ fn dispatch(command: CliCommand) -> ExitCode {
         CliCommand::Trial(arguments) => cmd::rollback::run_trial(&arguments).into(),
         CliCommand::Serve(arguments) => cmd::serve::run(&arguments).into(),
         CliCommand::Calc(arguments) => cmd::calc::run(&arguments),
+        CliCommand::Monitor(arguments) => cmd::monitor::run(&arguments).into(),
         CliCommand::Fleet(arguments) => cmd::fleet::run(&arguments).into(),
         CliCommand::Lab(arguments) => cmd::lab::run(&arguments),
         CliCommand::History(arguments) => cmd::history::run(&arguments).into(),

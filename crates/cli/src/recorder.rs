@@ -63,7 +63,6 @@ pub(crate) fn keep(run: &RunDocument, quietly: bool) {
 }
 
 /// Records a finished run without a note; returns its number.
-#[cfg(feature = "web")]
 pub(crate) fn keep_silently(run: &RunDocument) -> Option<RunId> {
     if HISTORY_DISABLED.load(Ordering::Relaxed) {
         return None;
@@ -176,7 +175,7 @@ fn append_for_host(file: &Path, run: &RunDocument, quietly: bool, page: Option<&
     written.map_err(|cause| format!("writing {}: {}", file.display(), linerate_sys::describe_os_error(&cause)))
 }
 
-/// Directory for the runs of a guest of the lab. It is removed on drop.
+/// Directory for the runs of a guest of the lab, or of another process. It is removed on drop.
 #[derive(Debug)]
 pub(crate) struct GuestMailbox {
     directory: PathBuf,
@@ -216,6 +215,13 @@ impl GuestMailbox {
 
     fn file(&self) -> PathBuf {
         self.directory.join("runs.jsonl")
+    }
+
+    /// Runs that were sent so far, for a reader that records them itself.
+    pub(crate) fn runs(&self) -> Vec<RunDocument> {
+        let text = std::fs::read_to_string(self.file()).unwrap_or_default();
+        let incoming = text.lines().filter_map(|line| json::from_str::<IncomingRun>(line).ok());
+        incoming.map(|incoming| incoming.run).collect()
     }
 
     /// Records the guest's runs as runs on this emulated path, at this host's time: the guest's clock starts at the

@@ -49,17 +49,24 @@ fn agents_run_each_test_once_at_its_time() {
     for task in ["goodput", "delay"] {
         let of_task: Vec<&Value> = all.iter().filter(|event| event["task"] == task).collect();
         let is_whole = |event: &&Value| {
-            event["outcome"] == "done" && event["detail"].as_str().is_some_and(|text| !text.is_empty())
+            event["outcome"] == "done" && event["verdict"].as_str().is_some_and(|text| !text.is_empty())
         };
         // Both ends at the very end of the agents may break off a test.
         assert!(of_task.iter().filter(|event| is_whole(event)).count() >= 1, "{task}: {all:#?}");
-        let times: Vec<&str> = of_task.iter().filter_map(|event| event["at"].as_str()).collect();
-        let distinct: std::collections::BTreeSet<&&str> = times.iter().collect();
+        let times: Vec<u64> = of_task.iter().filter_map(|event| event["at_unix_ns"].as_u64()).collect();
+        let distinct: std::collections::BTreeSet<&u64> = times.iter().collect();
         assert_eq!(distinct.len(), times.len(), "{task} was started twice: {all:#?}");
         // One agent starts all sessions of the pair's task.
         let starters = outputs.iter().filter(|output| output.contains(&format!("\"task\":\"{task}\""))).count();
         assert_eq!(starters, 1, "{outputs:?}");
     }
+    // The log has what was printed, in one file.
+    let logged: Vec<Value> = std::fs::read_dir(scratch.path("results"))
+        .expect("a log")
+        .flat_map(|file| events(&std::fs::read_to_string(file.expect("a file").path()).expect("text")))
+        .collect();
+    assert_eq!(logged.len(), all.len(), "{logged:#?}");
+    assert!(logged.iter().all(|result| all.contains(result)), "{logged:#?}");
     let mut list = linerate();
     list.args(["history", "list", "--json"]).env("LINERATE_HISTORY", scratch.path("history"));
     let kept = run(list, LIMIT).expect_code(0).stdout;
@@ -105,4 +112,43 @@ fn an_agent_ends_with_its_output() {
     }
     // Each has a test within half a minute, and ends with its result instead of after ten minutes.
     assert!(begin.elapsed() < LIMIT, "{:?}", begin.elapsed());
+}
+
+/// The page of the results, one of its runs for `linerate report`, and places without results.
+#[test]
+fn the_report_has_the_results_of_several_directories() {
+    let (scratch, server) = (Scratch::new(), Server::start(Program::Linerate, &[]));
+    let file = description(&scratch, server.port);
+    let directories = ["a", "b"].map(|name| scratch.path(name));
+    let start = |(name, directory): (&str, &String)| {
+        Process::start(agent(&scratch, &[&file, "--address", name, "--for", "19s", "--results", directory]))
+    };
+    let agents = ["a", "b"].into_iter().zip(&directories).map(start).collect::<Vec<_>>();
+    for agent in agents {
+        agent.finish(LIMIT).expect_code(0);
+    }
+    let report = |arguments: &[&str]| {
+        let mut command = linerate();
+        command.args(["fleet", "report"]).args(arguments).env("LINERATE_HISTORY", scratch.path("history"));
+        command
+    };
+    let [a, b] = directories.each_ref().map(String::as_str);
+    let text = run(report(&[a, b, "--format", "text"]), LIMIT).expect_code(0).stdout;
+    assert!(text.contains("between 2 hosts: 2 of 2 directions measured"), "{text}");
+    let page = scratch.path("page.html");
+    run(report(&[a, b, "--out", &page]), LIMIT).expect_code(0);
+    let html = std::fs::read_to_string(&page).expect("the page");
+    assert!(html.contains("id=\"direction-0-1\"") && html.contains("<article "), "{} bytes", html.len());
+    let again = run(report(&[a, b, "--out", &page]), LIMIT).expect_code(2);
+    assert!(again.stderr.contains("--force overwrites it"), "{}", again.stderr);
+    let missing = run(report(&[]), LIMIT).expect_code(2);
+    assert!(missing.stderr.contains("results"), "{}", missing.stderr);
+    let id = html
+        .split("goodput/")
+        .nth(1)
+        .map(|rest| format!("goodput/{}", rest.split(['<', '"', ' ']).next().unwrap_or("")));
+    if let Some(id) = id {
+        let json = run(report(&[a, b, "--run", &id]), LIMIT).expect_code(0).stdout;
+        assert!(json.contains("\"throughput\""), "{json}");
+    }
 }

@@ -13,6 +13,11 @@ use support::{Program, Scratch, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
+/// Result of a fleet's test, in a line of its log.
+const FLEET_RESULT: &str = "{\"schema\":1,\"id\":\"delay/a/b/1\",\"task\":\"delay\",\"test\":\"rtt\",\"source\":\"a\",\
+    \"destination\":\"b\",\"at_unix_ns\":1,\"outcome\":\"skipped\",\"reason\":\"quiet hours\",\"verdict\":\"\",\"figures\":[],\
+    \"route\":[],\"run\":null}\n";
+
 /// Commands that print without a network or a change, with arguments for each of their outputs.
 const PRINTING: &[&str] = &[
     "audit",
@@ -31,6 +36,8 @@ const PRINTING: &[&str] = &[
     "doctor --check --json",
     "fleet plan mesh.json",
     "fleet plan mesh.json --json",
+    "fleet report mesh.jsonl --format text",
+    "fleet report mesh.jsonl -o -",
     "history --json",
     "history list",
     "history list --json",
@@ -80,6 +87,7 @@ const HELP_ONLY: &[&str] = &[
     "lab kernel build",
     "lab run",
     "load",
+    "monitor",
     "path",
     "rfc6349",
     "serve",
@@ -166,6 +174,7 @@ fn a_failed_write_is_an_error_and_a_closed_pipe_is_not() {
     let scratch = Scratch::new();
     (0..2).for_each(|_| record_run(&scratch));
     scratch.file("mesh.json", include_str!("../../../examples/fleet/mesh.json"));
+    scratch.file("mesh.jsonl", FLEET_RESULT);
     for line in PRINTING {
         let (code, report) = if line.starts_with("iperf3") { (1, IPERF3_REPORT) } else { (2, REPORT) };
         assert_eq!(written_to(command(&scratch, line), full_disk()), (Some(code), vec![report.to_owned()]), "{line}");

@@ -10,6 +10,7 @@ pub(crate) mod history;
 pub(crate) mod lab;
 pub(crate) mod load;
 pub(crate) mod measurement;
+pub(crate) mod monitor;
 pub(crate) mod path;
 pub(crate) mod report;
 pub(crate) mod rfc6349;

@@ -2,6 +2,7 @@
 
 mod agent;
 mod plan;
+mod report;
 mod text;
 
 use std::path::PathBuf;
@@ -10,8 +11,10 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueHint};
 use linerate_history::utc_time;
 use linerate_units::WallTime;
+use report::FleetReportArguments;
 
 use crate::exit::ExitStatus;
+use crate::planned::ResultArguments;
 use crate::values;
 
 /// `linerate fleet`.
@@ -33,6 +36,8 @@ enum FleetCommand {
     ///
     /// All hosts of the fleet run an agent and a `linerate serve`. Each test is kept in the history of the host that started it.
     Agent(AgentArguments),
+    /// Show the results of a fleet as one page: what limits each direction, over time
+    Report(FleetReportArguments),
 }
 
 /// `linerate fleet plan`.
@@ -67,9 +72,9 @@ struct AgentArguments {
     /// End after this time
     #[arg(long = "for", value_name = "TIME", value_parser = values::duration)]
     duration: Option<Duration>,
-    /// Print one JSON object per test instead of text
-    #[arg(long)]
-    json: bool,
+    /// Results.
+    #[command(flatten)]
+    results: ResultArguments,
 }
 
 fn parse_time(text: &str) -> Result<WallTime, String> {
@@ -81,5 +86,6 @@ pub(crate) fn run(arguments: &FleetArguments) -> ExitStatus {
     match &arguments.command {
         FleetCommand::Plan(arguments) => plan::run(arguments),
         FleetCommand::Agent(arguments) => agent::run(arguments),
+        FleetCommand::Report(arguments) => report::run(arguments),
     }
 }

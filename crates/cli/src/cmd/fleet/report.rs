@@ -1,0 +1,115 @@
+//! `linerate fleet report`: the results of a fleet as one page, as text, or one of its runs.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum, ValueHint};
+use linerate_documents::fleet_result::FleetResult;
+use linerate_documents::label::LabelledDocument;
+use linerate_history::result_log::ResultLog;
+use linerate_report::fleet;
+
+use crate::console;
+use crate::exit::ExitStatus;
+
+/// `linerate fleet report`.
+#[derive(Debug, Args)]
+pub(super) struct FleetReportArguments {
+    /// The results: directories and files, also of several hosts [default: `results` where the history is]
+    #[arg(value_name = "RESULTS", value_hint = ValueHint::AnyPath)]
+    results: Vec<PathBuf>,
+    /// Report format
+    #[arg(short, long, value_enum, default_value_t = FleetReportFormat::Html)]
+    format: FleetReportFormat,
+    /// Destination of the page: a file, or - for the standard output
+    #[arg(short, long, value_name = "FILE", default_value = "linerate-fleet.html", value_hint = ValueHint::FilePath)]
+    out: PathBuf,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    force: bool,
+    /// Title of the page
+    #[arg(long, default_value = "What limits the paths of this fleet")]
+    title: String,
+    /// Print the run of the result with this id as JSON instead, for `linerate report -`
+    #[arg(long, value_name = "ID", conflicts_with_all = ["format", "force", "title"])]
+    run: Option<String>,
+}
+
+/// Formats of the report of a fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FleetReportFormat {
+    /// One file with the matrix, for a browser
+    Html,
+    /// For this terminal
+    Text,
+}
+
+pub(super) fn run(arguments: &FleetReportArguments) -> ExitStatus {
+    match show(arguments) {
+        Ok(()) => ExitStatus::Success,
+        Err(reason) => {
+            console::error(&format!("fleet report: {reason}"), None);
+            ExitStatus::Unable
+        }
+    }
+}
+
+fn show(arguments: &FleetReportArguments) -> Result<(), String> {
+    let results = read(&arguments.results)?;
+    if let Some(id) = &arguments.run {
+        return print_run(&results, id);
+    }
+    if arguments.format == FleetReportFormat::Text {
+        console::data(&fleet::summary(&results, console::data_style()));
+        return Ok(());
+    }
+    let page = fleet::page(&arguments.title, &results);
+    if arguments.out == Path::new("-") {
+        console::data(&page);
+        return Ok(());
+    }
+    write(&arguments.out, &page, arguments.force)?;
+    console::note(&format!("report of {} results written to {}", results.len(), arguments.out.display()));
+    Ok(())
+}
+
+fn read(paths: &[PathBuf]) -> Result<Vec<FleetResult>, String> {
+    let usual = || ResultLog::usual_directory().map(|directory| vec![directory]).map_err(|error| error.to_string());
+    let paths = if paths.is_empty() { usual()? } else { paths.to_vec() };
+    let read = ResultLog::read(&paths).map_err(|error| error.to_string())?;
+    if read.unreadable > 0 {
+        console::note(&format!("{} lines are no results, and were passed over", read.unreadable));
+    }
+    if read.results.is_empty() {
+        let places: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(format!(
+            "no results in {}: `linerate fleet agent` and `linerate monitor` write them",
+            places.join(", ")
+        ));
+    }
+    Ok(read.results)
+}
+
+fn print_run(results: &[FleetResult], id: &str) -> Result<(), String> {
+    let found = results.iter().find(|result| result.id == id).ok_or_else(|| format!("no result has the id {id:?}"))?;
+    let run = found.run.as_ref().ok_or_else(|| format!("the result {id:?} has no run: {}", found.outcome.name()))?;
+    let text = linerate_model::json::to_string_pretty(&LabelledDocument::run(run));
+    console::data(&(text.map_err(|error| error.to_string())? + "\n"));
+    Ok(())
+}
+
+fn write(file: &Path, page: &str, force: bool) -> Result<(), String> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if force {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
+    };
+    let written = options.open(file).and_then(|mut open| open.write_all(page.as_bytes()));
+    written.map_err(|cause| {
+        let remedy = if cause.kind() == ErrorKind::AlreadyExists { " (--force overwrites it)" } else { "" };
+        format!("writing {}: {}{remedy}", file.display(), linerate_sys::describe_os_error(&cause))
+    })
+}

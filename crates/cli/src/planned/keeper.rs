@@ -1,0 +1,122 @@
+//! Keeping results: each in the log, and on the standard output.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use clap::{Args, ValueHint};
+use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
+use linerate_documents::label::{DocumentKind, LabelledDocument};
+use linerate_history::result_log::ResultLog;
+use linerate_history::utc_time::rfc3339;
+
+use crate::console;
+
+/// Largest number of results that wait for a log that cannot be written.
+const MAX_UNSAVED: usize = 10_000;
+
+/// Options of commands that keep results.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ResultArguments {
+    /// Directory of the results, one JSON document a line, one file a day [default: `results` where the history is]
+    #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
+    pub(crate) results: Option<PathBuf>,
+    /// Print each result as a JSON document (schema 1) in one line instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl ResultArguments {
+    /// Log of the results; made when it is missing.
+    ///
+    /// # Errors
+    ///
+    /// A sentence when there is no place for it.
+    pub(crate) fn open_log(&self) -> Result<ResultLog, String> {
+        let directory = match &self.results {
+            Some(directory) => directory.clone(),
+            None => ResultLog::usual_directory()
+                .map_err(|error| format!("{error}\n--results names a directory for the results"))?,
+        };
+        ResultLog::open(&directory).map_err(|error| format!("{error}\n--results names another directory"))
+    }
+}
+
+/// Keeper of the results of one process; its threads share it.
+pub(crate) struct ResultKeeper {
+    log: ResultLog,
+    json: bool,
+    /// Results that the log has not, for example on a full disk.
+    unsaved: Mutex<Vec<FleetResult>>,
+    /// True when the output can be written no longer: the pipe has no reader, or the disk is full.
+    is_unheard: AtomicBool,
+}
+
+impl ResultKeeper {
+    pub(crate) fn new(log: ResultLog, json: bool) -> Self {
+        Self { log, json, unsaved: Mutex::default(), is_unheard: AtomicBool::new(false) }
+    }
+
+    /// True when the output can be written no longer.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.is_unheard.load(Ordering::Relaxed)
+    }
+
+    /// Keeps a result, and prints it.
+    pub(crate) fn keep(&self, result: &FleetResult) {
+        let line = if self.json {
+            serde_json::to_string(&LabelledDocument::new(DocumentKind::FleetResult, result)).unwrap_or_default() + "\n"
+        } else {
+            text(result)
+        };
+        let mut unsaved = self.unsaved.lock().unwrap_or_else(PoisonError::into_inner);
+        unsaved.push(result.clone());
+        self.save(&mut unsaved);
+        if !console::relay_data(line.as_bytes()) {
+            self.is_unheard.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes what the log has not, the oldest first.
+    fn save(&self, unsaved: &mut Vec<FleetResult>) {
+        let had_waiting = unsaved.len() > 1;
+        while let Some(result) = unsaved.first() {
+            if let Err(error) = self.log.append(result) {
+                if !had_waiting {
+                    console::note(&format!("warning: {error}\nthe results are kept in memory until it can be written"));
+                }
+                break;
+            }
+            unsaved.remove(0);
+        }
+        if had_waiting && unsaved.is_empty() {
+            console::note("all results are in their log again");
+        }
+        if unsaved.len() > MAX_UNSAVED {
+            unsaved.remove(0);
+            console::note(&format!("warning: a result is lost: more than {MAX_UNSAVED} wait for the log"));
+        }
+    }
+
+    /// Tries once more to write what the log has not.
+    pub(crate) fn finish(&self) {
+        let mut unsaved = self.unsaved.lock().unwrap_or_else(PoisonError::into_inner);
+        if !unsaved.is_empty() {
+            self.save(&mut unsaved);
+        }
+        if !unsaved.is_empty() {
+            console::note(&format!("warning: {} results are lost: they could not be written", unsaved.len()));
+        }
+    }
+}
+
+/// Two lines for people.
+fn text(result: &FleetResult) -> String {
+    let time = rfc3339(result.at());
+    let time = time.trim_end_matches('Z').replace('T', " ");
+    let detail = match (result.outcome, &result.reason) {
+        (SessionOutcome::Done, _) => result.verdict.clone(),
+        (outcome, reason) => format!("{}: {}", outcome.name(), reason.as_deref().unwrap_or("no reason is known")),
+    };
+    format!("{time}  {} -> {}  {} ({})\n  {detail}\n", result.source, result.destination, result.test, result.task)
+}
