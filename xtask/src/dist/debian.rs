@@ -40,8 +40,10 @@ pub(super) fn package(
     archive::clear(work)?;
     copy_directory(&workspace::root().join("packaging/debian"), &source)?;
     copy_directory(tree, &work.join("stage"))?;
-    let unit = workspace::root().join("packaging/linerate.service");
-    fs::copy(unit, source.join("linerate.service")).context("cannot copy the unit")?;
+    for (name, of_debhelper) in stage::UNITS.iter().zip(["linerate.service", "linerate.linerate-monitor@.service"]) {
+        let unit = workspace::root().join("packaging").join(name);
+        fs::copy(unit, source.join(of_debhelper)).context("cannot copy the unit")?;
+    }
     let notice = super::remove_notice()?;
     super::fill_in(&source.join("linerate.prerm"), &[("REMOVE_NOTICE", &notice)])?;
     stage::write_text(&source.join("changelog"), &changelog(release)?)?;

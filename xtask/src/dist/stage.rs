@@ -59,13 +59,19 @@ pub(super) fn write(program: &Path, texts: &GeneratedTexts, prefix: &str, to: &P
     for name in DOCUMENTS {
         install(&root.join(name), &to.join("share/doc/linerate").join(name), 0o644)?;
     }
-    let unit = fs::read_to_string(root.join("packaging/linerate.service")).context("cannot read the unit")?;
-    write_text(&to.join("lib/systemd/system/linerate.service"), &unit_at(&unit, prefix)?)
+    for name in UNITS {
+        let unit = fs::read_to_string(root.join("packaging").join(name)).context("cannot read the unit")?;
+        write_text(&to.join("lib/systemd/system").join(name), &unit_at(name, &unit, prefix)?)?;
+    }
+    Ok(())
 }
 
+/// Units of systemd: the server, and the monitor of a host.
+pub(super) const UNITS: [&str; 2] = ["linerate.service", "linerate-monitor@.service"];
+
 /// Unit with the program below `prefix`.
-fn unit_at(unit: &str, prefix: &str) -> Result<String> {
-    ensure!(unit.contains("=/usr/bin/linerate "), "packaging/linerate.service does not start /usr/bin/linerate");
+fn unit_at(name: &str, unit: &str, prefix: &str) -> Result<String> {
+    ensure!(unit.contains("=/usr/bin/linerate "), "packaging/{name} does not start /usr/bin/linerate");
     Ok(unit.replace("=/usr/bin/linerate ", &format!("={prefix}/bin/linerate ")))
 }
 
@@ -102,9 +108,9 @@ mod tests {
     #[test]
     fn the_unit_starts_the_program_of_its_prefix() {
         let unit = fs::read_to_string(workspace::root().join("packaging/linerate.service")).expect("the unit");
-        let local = unit_at(&unit, "/usr/local").expect("starts it");
+        let local = unit_at("linerate.service", &unit, "/usr/local").expect("starts it");
         assert!(local.contains("\nExecStart=/usr/local/bin/linerate serve\n"), "{local}");
-        assert_eq!(unit_at(&unit, "/usr").expect("starts it"), unit);
-        assert!(unit_at("[Service]\nExecStart=/bin/true\n", "/usr").is_err());
+        assert_eq!(unit_at("linerate.service", &unit, "/usr").expect("starts it"), unit);
+        assert!(unit_at("linerate.service", "[Service]\nExecStart=/bin/true\n", "/usr").is_err());
     }
 }
