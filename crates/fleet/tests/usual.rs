@@ -59,7 +59,7 @@ impl Noise {
     }
 }
 
-/// Of values like all others at most 5 % are called worse, and two in a row far fewer.
+/// At most 5 % of values like all others are called worse, and two in a row far fewer.
 #[test]
 fn usual_values_are_seldom_called_worse() {
     for count in [MIN_VALUES as u64, 39, 100, 300] {

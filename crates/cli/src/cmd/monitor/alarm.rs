@@ -24,7 +24,7 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(30);
 /// Largest number of differences of the environment that are said.
 const SHOWN_DIFFERENCES: usize = 5;
 
-/// What is known of a host.
+/// Earlier results of a host.
 #[derive(Default)]
 struct HostHistory {
     samples: Vec<MonitorSample>,

@@ -74,7 +74,7 @@ pub(crate) struct MonitorArguments {
 pub(super) enum MonitorTest {
     /// Throughput in both directions over one connection, and what limits it
     Test,
-    /// What limits a transfer, with the path
+    /// Limit of a transfer, and the path
     Diagnose,
     /// Latency under load
     Load,

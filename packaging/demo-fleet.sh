@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# A fleet of three hosts on this machine, from the description to the matrix of what limits each direction: three network
+# namespaces on one bridge, each with a server and an agent. One host has a slow link with a deep buffer, another a forgotten
+# rate limit. Nothing outside of the namespaces changes, and they end with this program, also after an error or Ctrl-C.
+#
+#     packaging/demo-fleet.sh [DIRECTORY]     the results and linerate-fleet.html go there [default: target/demo-fleet]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+
+if [ "${LINERATE_DEMO_FLEET:-}" != inside ]; then
+    linerate=${LINERATE:-}
+    if [ -z "$linerate" ]; then
+        say "building the release binary"
+        cargo build --release --locked --package linerate-cli
+        target=$(cargo metadata --no-deps --locked --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+        linerate=$target/release/linerate
+    fi
+    directory=$(realpath -m "${1:-target/demo-fleet}")
+    rm -rf "$directory"
+    mkdir -p "$directory"
+    # All processes end with the first one of their own process namespace.
+    namespaces=(--net --mount --pid --fork --kill-child --mount-proc)
+    if [ "$(id -u)" -ne 0 ]; then namespaces+=(--user --map-root-user); fi
+    PATH=$PATH:/usr/sbin:/sbin LINERATE_DEMO_FLEET=inside LINERATE=$linerate exec unshare "${namespaces[@]}" "$0" "$directory"
+fi
+
+directory=$1
+hosts=(berlin lisbon oslo)
+
+mount -t tmpfs tmpfs /run
+mkdir -p /run/netns
+ip link set lo up
+ip link add name site type bridge
+ip link set site up
+number=0
+for host in "${hosts[@]}"; do
+    number=$((number + 1))
+    ip netns add "$host"
+    ip link add "to-$host" type veth peer name eth0 netns "$host"
+    ip link set "to-$host" master site up
+    ip -n "$host" link set lo up
+    ip -n "$host" link set eth0 up
+    ip -n "$host" address add "10.77.0.$number/24" dev eth0
+    # 100 Mbit/s to each host.
+    tc qdisc add dev "to-$host" root tbf rate 100mbit burst 32k limit 60k
+done
+# What is to be found: a slow link with a deep buffer in front of lisbon, and a forgotten limit in oslo's own queue.
+tc qdisc change dev to-lisbon root tbf rate 20mbit burst 32k limit 500k
+tc -n oslo qdisc add dev eth0 root tbf rate 10mbit burst 32k limit 60k
+
+cat >"$directory/fleet.json" <<'END'
+{
+    "_meta": { "display-name": "Three hosts on one machine", "linerate": { "clock-guard": "PT0.5S" } },
+    "addresses": {
+        "berlin": { "address": "10.77.0.1" },
+        "lisbon": { "address": "10.77.0.2" },
+        "oslo": { "address": "10.77.0.3" }
+    },
+    "groups": { "all": { "type": "mesh", "addresses": [ { "name": "berlin" }, { "name": "lisbon" }, { "name": "oslo" } ] } },
+    "tests": {
+        "goodput": { "type": "throughput", "spec": { "duration": "PT4S", "congestion": "cubic" } },
+        "delay": { "type": "rtt", "spec": {} }
+    },
+    "schedules": { "often": { "repeat": "PT30S" } },
+    "tasks": {
+        "goodput": { "group": "all", "test": "goodput" },
+        "delay": { "group": "all", "test": "delay", "schedule": "often" }
+    }
+}
+END
+
+say "linerate fleet plan fleet.json"
+"$LINERATE" fleet plan "$directory/fleet.json"
+
+say "an agent and a server on each host, for one cycle"
+agents=()
+for host in "${hosts[@]}"; do
+    export LINERATE_HISTORY="$directory/$host/history.sqlite" LINERATE_STATE="$directory/$host/state"
+    mkdir -p "$directory/$host"
+    ip netns exec "$host" "$LINERATE" serve >"$directory/$host/serve.log" 2>&1 &
+    ip netns exec "$host" "$LINERATE" fleet agent "$directory/fleet.json" --address "$host" \
+        --results "$directory/$host/results" --for "${LINERATE_DEMO_TIME:-95s}" &
+    agents+=($!)
+done
+for agent in "${agents[@]}"; do wait "$agent"; done
+
+say "linerate fleet report"
+"$LINERATE" fleet report "$directory"/*/results --format text
+"$LINERATE" fleet report "$directory"/*/results --title "Three hosts on one machine" --out "$directory/linerate-fleet.html"
