@@ -16,6 +16,7 @@ pub mod fuzzing;
 mod identity;
 mod iso_duration;
 mod pairs;
+pub mod pscheduler;
 mod seats;
 mod sessions;
 mod timetable;
