@@ -61,6 +61,9 @@ pub(crate) enum CliCommand {
     Monitor(Box<crate::cmd::monitor::MonitorArguments>),
     /// Tests between many hosts on one timetable: who, when, and what it costs
     Fleet(crate::cmd::fleet::FleetArguments),
+    /// Plug-ins for pScheduler: the tool `linerate` and the test `diagnose`, with JSON on the standard input and output
+    #[command(hide = true)]
+    Pscheduler(crate::cmd::pscheduler::PschedulerArguments),
     /// Compute limits of a path: every formula with units and its source
     Calc(crate::cmd::calc::CalcArguments),
     /// Recorded runs: list, show, compare, trends, export and import

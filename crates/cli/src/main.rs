@@ -137,6 +137,7 @@ fn dispatch(command: CliCommand) -> ExitCode {
         CliCommand::Calc(arguments) => cmd::calc::run(&arguments),
         CliCommand::Monitor(arguments) => cmd::monitor::run(&arguments).into(),
         CliCommand::Fleet(arguments) => cmd::fleet::run(&arguments).into(),
+        CliCommand::Pscheduler(arguments) => cmd::pscheduler::run(&arguments),
         CliCommand::Lab(arguments) => cmd::lab::run(&arguments),
         CliCommand::History(arguments) => cmd::history::run(&arguments).into(),
         CliCommand::Report(arguments) => cmd::report::run(&arguments).into(),

@@ -12,6 +12,7 @@ pub(crate) mod load;
 pub(crate) mod measurement;
 pub(crate) mod monitor;
 pub(crate) mod path;
+pub(crate) mod pscheduler;
 pub(crate) mod report;
 pub(crate) mod rfc6349;
 pub(crate) mod rollback;
