@@ -38,6 +38,12 @@ for file in /usr/bin/linerate /usr/share/man/man1/linerate-tune.1.gz /usr/share/
     /usr/share/doc/linerate/copyright; do
     grep -qx "$file" <<<"$list" || fail "the package lacks $file"
 done
+plug_in=/usr/lib/pscheduler/classes/tool/linerate
+[ "$(stat -c %a "$root$plug_in/run")" = 555 ] || fail "the plug-in's mode"
+in_root "$root" "$plug_in/enumerate" </dev/null | grep -q '"name":"linerate"' || fail "the plug-in for pScheduler"
+echo '{"test": {"type": "throughput", "spec": {"dest": "a"}}, "participant": 1}' >"$root/data.json"
+in_root "$root" sh -c "$plug_in/participant-data </data.json" | grep -q '"port":5201' || fail "its port"
+in_root "$root" "${plug_in%tool/*}test/diagnose/cli-to-spec" --dest a | grep -q '"dest":"a"' || fail "its test"
 grep -q '/lib/systemd/system/linerate.service$' <<<"$list" || fail "the package lacks its unit"
 [ -z "$(find "$root/etc/systemd" -name 'linerate*')" ] || fail "the server is enabled without being asked"
 

@@ -14,6 +14,7 @@ mod debian;
 mod image;
 mod options;
 mod platform;
+mod pscheduler;
 mod release;
 mod rpm;
 mod sbom;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{archive, tools};
+use super::{archive, pscheduler, tools};
 use crate::workspace::{self, output_of};
 
 /// Documents of the repository that packages have.
@@ -59,6 +59,7 @@ pub(super) fn write(program: &Path, texts: &GeneratedTexts, prefix: &str, to: &P
     for name in DOCUMENTS {
         install(&root.join(name), &to.join("share/doc/linerate").join(name), 0o644)?;
     }
+    pscheduler::write(prefix, to)?;
     for name in UNITS {
         let unit = fs::read_to_string(root.join("packaging").join(name)).context("cannot read the unit")?;
         write_text(&to.join("lib/systemd/system").join(name), &unit_at(name, &unit, prefix)?)?;
@@ -90,9 +91,14 @@ fn install(from: &Path, to: &Path, mode: u32) -> Result<()> {
 
 /// Writes a text with its directory.
 pub(super) fn write_text(to: &Path, text: &str) -> Result<()> {
+    write_file(to, text, 0o644)
+}
+
+/// Writes a text of this mode with its directory.
+pub(super) fn write_file(to: &Path, text: &str, mode: u32) -> Result<()> {
     create_parent(to)?;
     fs::write(to, text).with_context(|| format!("cannot write {}", to.display()))?;
-    fs::set_permissions(to, fs::Permissions::from_mode(0o644))
+    fs::set_permissions(to, fs::Permissions::from_mode(mode))
         .with_context(|| format!("cannot set the mode of {}", to.display()))
 }
 
