@@ -153,7 +153,9 @@ fn a_diagnosis_names_the_cause() {
         json!({ "schema": 1, "dest": "127.0.0.1", "duration": "PT2S", "window-size": 16384, "no-capacity": true });
     let merged = result("diagnose", spec.clone(), 2);
     let text = call(&["result-format", "text/plain"], &json!({ "spec": spec, "result": merged })).expect_code(0).stdout;
-    assert!(text.contains("Verdict ") && text.contains(merged["verdict"].as_str().expect("text")), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.starts_with("Goodput ") && words.contains(merged["verdict"].as_str().expect("text")), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]

@@ -152,13 +152,11 @@ pub fn format_spec(spec: &Value, mime_type: &str) -> Result<String, String> {
 /// Answer of the method `result-format`: the `result` of its input as `text/plain` or `text/html`.
 pub fn format_result(input: &Value, mime_type: &str) -> Result<String, String> {
     let result = input.get("result").filter(|result| result.is_object()).ok_or("the input has no \"result\"")?;
-    let entry = |title: &str, value: Option<&Value>| value.map(|value| (title.to_owned(), text_of(value)));
-    let mut rows = Vec::new();
     if result.get("succeeded") != Some(&Value::Bool(true)) {
         let error = result.get("error").map_or_else(|| "no reason was reported".to_owned(), text_of);
         return table(&[("Diagnosis failed".to_owned(), error)], mime_type);
     }
-    rows.extend(entry("Verdict", result.get("verdict")));
+    let mut rows = Vec::new();
     rows.extend(result.get("goodput-bits").and_then(Value::as_f64).map(|bits| ("Goodput".to_owned(), rate(bits))));
     for verdict in result.get("verdicts").and_then(Value::as_array).into_iter().flatten() {
         let of = |key: &str| verdict.get(key).map(text_of).unwrap_or_default();
@@ -167,7 +165,31 @@ pub fn format_result(input: &Value, mime_type: &str) -> Result<String, String> {
             rows.push(("Advice".to_owned(), text_of(advice)));
         }
     }
-    table(&rows, mime_type)
+    match mime_type {
+        "text/plain" => {
+            let blocks = rows.iter().map(|(title, text)| format!("{title}\n{}", indented(text)));
+            Ok(blocks.collect::<Vec<_>>().join("\n"))
+        }
+        _ => table(&rows, mime_type),
+    }
+}
+
+/// Longest line of a text for people.
+const TEXT_WIDTH: usize = 76;
+
+/// Lines of a sentence, indented.
+fn indented(text: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= TEXT_WIDTH) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(format!("  {word}")),
+        }
+    }
+    lines.join("\n")
 }
 
 fn text_of(value: &Value) -> String {
@@ -305,17 +327,20 @@ mod tests {
 
     #[test]
     fn results_are_shown_for_people() {
+        let sentence = format!("a < b {}", "word ".repeat(20).trim_end());
         let result = json!({
-            "succeeded": true, "verdict": "The receive window limits.", "goodput-bits": 12_340_000.0,
-            "verdicts": [{ "cause": "receive_window", "location": "receiver", "confidence": "high", "text": "a < b",
+            "succeeded": true, "verdict": sentence, "goodput-bits": 12_340_000.0,
+            "verdicts": [{ "cause": "receive_window", "location": "receiver", "confidence": "high", "text": sentence,
                            "advice": ["raise tcp_rmem"] }]
         });
         let input = json!({ "spec": {}, "result": result });
         let text = format_result(&input, "text/plain").expect("text");
-        assert!(text.contains("Goodput ........................... 12.34 Mbit/s"), "{text}");
-        assert!(text.contains("receive_window (receiver, high) ... a < b"), "{text}");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..3], ["Goodput", "  12.34 Mbit/s", "receive_window (receiver, high)"], "{text}");
+        assert_eq!(lines[5..], ["Advice", "  raise tcp_rmem"], "{text}");
+        assert!(lines[3].starts_with("  a < b word") && lines.iter().all(|line| line.len() <= 76), "{text}");
         let html = format_result(&input, "text/html").expect("HTML");
-        assert!(html.contains("<td>a &lt; b</td>") && html.contains("raise tcp_rmem"), "{html}");
+        assert!(html.contains("<td>a &lt; b word") && html.contains("raise tcp_rmem"), "{html}");
         let failed = json!({ "result": { "succeeded": false, "error": "no route" } });
         assert_eq!(format_result(&failed, "text/plain"), Ok("Diagnosis failed ... no route".to_owned()));
         assert!(format_result(&input, "text/csv").is_err() && format_result(&json!({}), "text/plain").is_err());

@@ -293,11 +293,25 @@ fn transfer_obstacles(spec: &SpecValues, check: Check<'_>) {
 /// The stock tools add the name of every address by default: a test without it says so.
 const NO_NAMES: &str = "linerate does not look names up: set \"hostnames\" to false";
 
+/// Most echoes of a test: each answer is part of the result.
+const MAX_ECHOES: u32 = 100_000;
+
+/// Shortest time between two echoes.
+const MIN_ECHO_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Most packets of a test `latency`: each delay is kept until its end.
+const MAX_PACKETS: u32 = 10_000_000;
+
+/// Shortest time between two packets of a test `latency`, and least width of a bucket, in seconds.
+const MIN_SECONDS: f64 = 1e-6;
+
 fn rtt_obstacles(spec: &SpecValues, check: Check<'_>) {
     check(spec.hostnames != Some(false), NO_NAMES);
     check(spec.protocol.as_deref().is_some_and(|protocol| protocol != "icmp"), "only the protocol icmp is supported");
     check(spec.suppress_loopback, "\"suppress-loopback\" is not supported");
-    check(spec.count == Some(0), "\"count\" is 0");
+    check(spec.count.is_some_and(|count| !(1..=MAX_ECHOES).contains(&count)), "\"count\" is 0, or more than 100000");
+    let is_flood = spec.interval.is_some_and(|interval| interval < MIN_ECHO_INTERVAL);
+    check(is_flood, "\"interval\" is shorter than 10 ms");
     check(spec.ttl == Some(0), "\"ttl\" is 0");
 }
 
@@ -310,10 +324,11 @@ fn latency_obstacles(spec: &SpecValues, check: Check<'_>) {
     check(spec.flip, "\"flip\" is not supported");
     check(spec.output_raw, "\"output-raw\" is not supported");
     check(spec.traverse_nat, "\"traverse-nat\" is not supported");
-    check(spec.packet_count == Some(0), "\"packet-count\" is 0");
-    let is_bad = |value: Option<f64>| value.is_some_and(|value| !(value > 0.0 && value < 1e6));
-    check(is_bad(spec.packet_interval), "\"packet-interval\" is not a positive number of seconds");
-    check(is_bad(spec.bucket_width), "\"bucket-width\" is not a positive number of seconds");
+    let is_countable = |count: u32| (1..=MAX_PACKETS).contains(&count);
+    check(spec.packet_count.is_some_and(|count| !is_countable(count)), "\"packet-count\" is 0, or more than 10000000");
+    let is_bad = |value: Option<f64>| value.is_some_and(|value| !(MIN_SECONDS..1e6).contains(&value));
+    check(is_bad(spec.packet_interval), "\"packet-interval\" is not a number of seconds from 0.000001 on");
+    check(is_bad(spec.bucket_width), "\"bucket-width\" is not a number of seconds from 0.000001 on");
     let is_endless = spec.packet_timeout.is_some_and(|value| !(0.0..1e6).contains(&value));
     check(is_endless, "\"packet-timeout\" is not a number of seconds");
 }
@@ -380,7 +395,7 @@ mod tests {
             ("rtt", json!({ "dest": "a" }), "set \"hostnames\" to false"),
             ("rtt", json!({ "dest": "a", "hostnames": false, "protocol": "twamp" }), "protocol icmp"),
             ("latency", json!({ "dest": "a" }), "set \"protocol\" to \"stamp\""),
-            ("latency", json!({ "dest": "a", "protocol": "stamp", "packet-interval": -1.0 }), "positive number"),
+            ("latency", json!({ "dest": "a", "protocol": "stamp", "packet-interval": -1.0 }), "from 0.000001 on"),
             ("trace", json!({ "dest": "a", "hostnames": false }), "set \"as\" to false"),
             ("trace", json!({ "dest": "a", "hostnames": false, "as": false, "first-ttl": 40 }), "within \"hops\""),
             ("mtu", json!({ "dest": "a", "port": 5 }), "\"port\" in a test mtu"),

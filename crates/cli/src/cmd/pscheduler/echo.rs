@@ -1,5 +1,6 @@
 //! Tests by ICMP echoes: round trips, the routers of the path, and the path MTU.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -78,7 +79,7 @@ impl EchoSeries {
     /// Sends the next request; one that this host refuses has its error.
     fn send(&mut self, payload: &[u8]) {
         let sent = self.socket.send(payload);
-        let error = sent.err().map(|_| "host-unreachable");
+        let error = sent.err().map(|cause| refusal_name(&cause));
         self.trips.push(RoundTrip { error, ..RoundTrip::default() });
     }
 
@@ -135,6 +136,15 @@ fn error_name(kind: PathErrorKind) -> Option<&'static str> {
     }
 }
 
+/// Name of this host's own refusal.
+fn refusal_name(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::NetworkUnreachable => "net-unreachable",
+        io::ErrorKind::PermissionDenied => "communication-administratively-prohibited",
+        _ => "host-unreachable",
+    }
+}
+
 /// Test `trace`: several hops at the same time, until the destination or the last router answers.
 pub(super) fn trace(spec: &SpecValues) -> Result<Value, String> {
     let endpoints = endpoints::find(spec, Port::IPERF3)?;
@@ -149,7 +159,7 @@ pub(super) fn trace(spec: &SpecValues) -> Result<Value, String> {
         let begin = hops.len();
         for limit in round.clone() {
             socket.set_hop_limit(limit).map_err(|cause| cause.to_string())?;
-            let error = socket.send(&payload).err().map(|_| "host-unreachable");
+            let error = socket.send(&payload).err().map(|cause| refusal_name(&cause));
             hops.push(TraceHop { error, ..TraceHop::default() });
             sleep_until(monotonic_now() + spec.sendwait.unwrap_or_default());
         }
