@@ -1,0 +1,120 @@
+//! Results for the tests.
+
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use linerate_documents::fleet_result::{self, FleetResult, SessionOutcome};
+use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunFigure};
+use linerate_units::WallTime;
+use proptest::prelude::*;
+use serde_json::json;
+
+pub(crate) fn figure(name: &str, unit: FigureUnit, value: f64) -> RunFigure {
+    RunFigure { value: Some(value), ..RunFigure::new(name, name, unit, ImprovementDirection::Higher) }
+}
+
+pub(crate) fn result(seconds: u64, outcome: SessionOutcome) -> FleetResult {
+    let at = WallTime::from_unix(core::time::Duration::from_secs(seconds));
+    FleetResult {
+        schema: fleet_result::SCHEMA,
+        id: FleetResult::identity("limits", "a", "b", at),
+        task: "limits".to_owned(),
+        test: "diagnose".to_owned(),
+        source: "a".to_owned(),
+        destination: "b".to_owned(),
+        at_unix_ns: seconds * 1_000_000_000,
+        outcome,
+        reason: None,
+        verdict: "The receive window limits it.".to_owned(),
+        figures: vec![
+            figure("goodput_down", FigureUnit::BitsPerSecond, 8e6),
+            figure("rtt_idle_median", FigureUnit::Nanoseconds, 25e6),
+            figure("loss_up", FigureUnit::Share, 0.125),
+            figure("mtu_up", FigureUnit::Bytes, 1500.0),
+            figure("goodput_up", FigureUnit::Nanoseconds, 5e8),
+        ],
+        route: Vec::new(),
+        run: None,
+    }
+}
+
+/// A diagnosis of one direction.
+pub(crate) fn diagnosis(direction: &str, cause: &str) -> Box<RunDocument> {
+    let head = json!({
+        "schema": 1, "linerate_version": "0.2.0", "host": "b", "port": 5201, "started_at_unix_ns": 0,
+        "duration_ns": 12_500_000_000_u64, "termination": { "outcome": "complete" }
+    });
+    let mut document = head.clone();
+    let verdict = json!({
+        "cause": cause, "location": "receiver", "confidence": "high", "text": "It does.", "evidence": [], "advice": []
+    });
+    for (key, value) in [
+        ("direction", json!(direction)),
+        ("transfer", json!([])),
+        ("verdicts", json!([verdict])),
+        ("states", json!([])),
+        ("goodput_bits_per_second", json!(1e6)),
+        ("bounds", json!([])),
+        ("next", json!(null)),
+        ("figures", json!({})),
+        ("path", json!(null)),
+    ] {
+        document[key] = value;
+    }
+    let mut run = head;
+    for (key, value) in [
+        ("kind", json!("diagnose")),
+        ("arguments", json!([])),
+        ("verdict", json!("")),
+        ("figures", json!([])),
+        ("environment", json!({ "near": null, "far": null, "lab": null })),
+        ("series", json!([])),
+        ("result", json!({ "diagnose": document })),
+    ] {
+        run[key] = value;
+    }
+    serde_json::from_value(run).expect("a run")
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z]{0,5}", "(?s).{0,12}", Just("\"\\\n\r\u{0}{}=".to_owned())]
+}
+
+fn any_figure() -> impl Strategy<Value = RunFigure> {
+    let names = prop_oneof!["(goodput|rtt|loss|rpm|mtu|capacity)_(up|down|both|idle)(_parallel)?", text()];
+    let units = proptest::sample::select(FigureUnit::ALL.to_vec());
+    (names, units, proptest::option::of(any::<f64>())).prop_map(|(name, unit, value)| RunFigure {
+        value,
+        ..RunFigure::new(name.clone(), name, unit, ImprovementDirection::Neither)
+    })
+}
+
+pub(crate) fn any_result() -> impl Strategy<Value = FleetResult> {
+    let outcome = proptest::sample::select(vec![SessionOutcome::Done, SessionOutcome::Failed, SessionOutcome::Skipped]);
+    let texts = proptest::collection::vec(text(), 6);
+    let figures = proptest::collection::vec(any_figure(), 0..8);
+    let run = prop_oneof![
+        Just(None),
+        Just(Some(diagnosis("up", "receive-window"))),
+        Just(Some(diagnosis("down", "policer")))
+    ];
+    (texts, any::<u64>(), outcome, figures, run, proptest::option::of(text())).prop_map(
+        |(texts, at_unix_ns, outcome, figures, run, reason)| {
+            let [id, task, test, source, destination, verdict] = <[String; 6]>::try_from(texts).expect("six texts");
+            FleetResult {
+                schema: fleet_result::SCHEMA,
+                id,
+                task,
+                test,
+                source,
+                destination,
+                at_unix_ns,
+                outcome,
+                reason,
+                verdict,
+                figures,
+                route: Vec::new(),
+                run,
+            }
+        },
+    )
+}
