@@ -41,6 +41,13 @@ pub fn parse(text: &str) -> Option<WallTime> {
     Some(WallTime::from_unix(Duration::from_secs(timestamp.as_second().try_into().ok()?)))
 }
 
+/// Parses the date of a header of HTTP: `Sun, 06 Nov 1994 08:49:37 GMT`; `None` for anything else, and before 1970.
+#[must_use]
+pub fn parse_http_date(text: &str) -> Option<WallTime> {
+    let timestamp = jiff::fmt::rfc2822::parse(text.trim()).ok()?.timestamp();
+    Some(WallTime::from_unix(Duration::from_secs(timestamp.as_second().try_into().ok()?)))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -49,6 +56,14 @@ mod tests {
 
     fn at(seconds: u64) -> WallTime {
         WallTime::from_unix(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn dates_of_http() {
+        assert_eq!(parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(at(784_111_777)));
+        for wrong in ["", "soon", "Sun, 06 Nov 1994", "Wed, 31 Dec 1969 23:59:59 GMT"] {
+            assert_eq!(parse_http_date(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

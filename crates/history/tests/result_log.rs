@@ -73,17 +73,17 @@ fn a_receiver_goes_on_where_it_was() {
     for seconds in seconds {
         log.append(&result(seconds)).expect("written");
     }
-    let mut seen = Vec::new();
-    while seen.len() < seconds.len() {
+    let mut arrived = Vec::new();
+    while arrived.len() < seconds.len() {
         // Another process each time.
         let mut receiver = ResultReceiver::open(&log, "otlp").expect("a receiver");
         let pending = receiver.pending(2).expect("readable");
-        assert!(!pending.is_empty(), "{seen:?}");
+        assert!(!pending.is_empty(), "{arrived:?}");
         // The second of them is not acknowledged, and comes again.
         receiver.advance(&pending[0]).expect("written");
-        seen.push(pending[0].result.at_unix_ns / 1_000_000_000);
+        arrived.push(pending[0].result.at_unix_ns / 1_000_000_000);
     }
-    assert_eq!(seen, seconds);
+    assert_eq!(arrived, seconds);
     let receiver = ResultReceiver::open(&log, "otlp").expect("a receiver");
     assert!(receiver.pending(9).expect("readable").is_empty());
 }
@@ -109,4 +109,21 @@ fn a_log_that_cannot_be_written_is_an_error_with_its_path() {
     assert!(error.to_string().starts_with("making the directory /proc/no-such-directory: "), "{error}");
     let error = ResultLog::read(&[PathBuf::from("/no/such/file")]).expect_err("no file");
     assert!(error.to_string().starts_with("reading /no/such/file: "), "{error}");
+}
+
+#[test]
+fn a_receiver_of_the_last_days_leaves_no_file() {
+    let scratch = Scratch::new();
+    let log = ResultLog::open(&scratch.file("results")).expect("a log");
+    for seconds in [1, 5 * DAY + 7, 6 * DAY] {
+        log.append(&result(seconds)).expect("written");
+    }
+    let mut receiver = ResultReceiver::of_days_since(&log, WallTime::from_unix(Duration::from_secs(5 * DAY + 50)));
+    let pending = receiver.pending(9).expect("readable");
+    let times: Vec<u64> = pending.iter().map(|one| one.result.at_unix_ns / 1_000_000_000).collect();
+    assert_eq!(times, [5 * DAY + 7, 6 * DAY]);
+    receiver.advance(&pending[1]).expect("nothing to write");
+    assert_eq!(receiver.pending(9).expect("readable").len(), 0);
+    assert_eq!(log.delete_before(WallTime::from_unix(Duration::from_secs(9 * DAY))).expect("deleted"), 3);
+    assert_eq!(std::fs::read_dir(log.directory()).expect("a directory").count(), 0);
 }

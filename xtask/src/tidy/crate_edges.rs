@@ -20,7 +20,6 @@ const EDGES: &[(&str, &[&str])] = &[
     ("rules", &["analysis", "model", "units"]),
     ("shape", &["analysis", "model", "units"]),
     ("fleet", &["documents", "model", "units"]),
-    ("fleet", &["units"]),
     ("export", &["documents", "model", "units"]),
     ("report", &["analysis", "documents", "model", "units"]),
     ("sys", &["model", "units"]),

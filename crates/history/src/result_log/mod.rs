@@ -91,7 +91,7 @@ impl ResultLog {
     /// [`ResultLogError`], with the log as it was but for a line that readers skip.
     pub fn append(&self, result: &FleetResult) -> Result<(), ResultLogError> {
         let line = line(result).map_err(ResultLogError::new("encoding a result for", &self.directory))?;
-        let file = self.directory.join(format!("results-{}.jsonl", &utc_time::rfc3339(result.at())[..10]));
+        let file = self.directory.join(file_name(result.at()));
         append_line(&file, &line).map_err(ResultLogError::new("writing a result to", &file))
     }
 
@@ -141,7 +141,7 @@ impl ResultLog {
     ///
     /// [`ResultLogError`] for a file that cannot be deleted.
     pub fn delete_before(&self, time: WallTime) -> Result<usize, ResultLogError> {
-        let first_kept = format!("results-{}.jsonl", &utc_time::rfc3339(time)[..10]);
+        let first_kept = file_name(time);
         let needed = receiver::oldest_position(&self.directory)?;
         let mut deleted = 0;
         for file in self.files()? {
@@ -154,6 +154,11 @@ impl ResultLog {
         }
         Ok(deleted)
     }
+}
+
+/// Name of the file with the results of a day.
+fn file_name(time: WallTime) -> String {
+    format!("results-{}.jsonl", &utc_time::rfc3339(time)[..10])
 }
 
 /// The result as one line, with its schema and kind.

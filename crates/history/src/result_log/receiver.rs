@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use linerate_documents::fleet_result::FleetResult;
+use linerate_units::WallTime;
 use serde::{Deserialize, Serialize};
 
 use super::{MAX_LINE, ResultLog, ResultLogError, parse};
@@ -16,7 +17,8 @@ const POSITION_SUFFIX: &str = ".position";
 #[derive(Debug)]
 pub struct ResultReceiver {
     log: ResultLog,
-    file: PathBuf,
+    /// `None` for a position that lasts as long as this receiver.
+    file: Option<PathBuf>,
     position: Position,
 }
 
@@ -48,7 +50,14 @@ impl ResultReceiver {
     pub fn open(log: &ResultLog, name: &str) -> Result<Self, ResultLogError> {
         let file = log.directory.join(format!("{name}{POSITION_SUFFIX}"));
         let position = read_position(&file)?.unwrap_or_default();
-        Ok(Self { log: log.clone(), file, position })
+        Ok(Self { log: log.clone(), file: Some(file), position })
+    }
+
+    /// Receiver of the results from the day of `time` (UTC) on, with a position of its own that no file has.
+    #[must_use]
+    pub fn of_days_since(log: &ResultLog, time: WallTime) -> Self {
+        let file = super::file_name(time);
+        Self { log: log.clone(), file: None, position: Position { file, offset_bytes: 0 } }
     }
 
     /// Results that the receiver has not yet, at most `count`. Lines that are no results are passed over.
@@ -79,14 +88,15 @@ impl ResultReceiver {
     /// [`ResultLogError`] when the position cannot be written; the result will be sent again after a restart.
     pub fn advance(&mut self, result: &LoggedResult) -> Result<(), ResultLogError> {
         self.position = result.next.clone();
+        let Some(position_file) = &self.file else { return Ok(()) };
         let write = || -> io::Result<()> {
-            let temporary = self.file.with_extension("position-new");
+            let temporary = position_file.with_extension("position-new");
             let mut file = File::create(&temporary)?;
             file.write_all(&serde_json::to_vec(&self.position)?)?;
             file.sync_data()?;
-            std::fs::rename(&temporary, &self.file)
+            std::fs::rename(&temporary, position_file)
         };
-        write().map_err(ResultLogError::new("writing the position", &self.file))
+        write().map_err(ResultLogError::new("writing the position", position_file))
     }
 }
 
