@@ -113,11 +113,11 @@ fn limits_text(text: &mut String, rows: &[FlowRow<'_>]) {
 type GaugeMetric = (&'static str, &'static str, fn(&FlowEntry) -> Option<f64>);
 
 const GAUGES: [GaugeMetric; 7] = [
-    ("linerate_flow_send_bits_per_second", "Rate of acknowledged payload.", |flow| {
-        Some(flow.change?.send_rate?.bits_per_second())
+    ("linerate_flow_send_bytes_per_second", "Rate of acknowledged payload.", |flow| {
+        Some(bytes_per_second(flow.change?.send_rate?))
     }),
-    ("linerate_flow_receive_bits_per_second", "Rate of received payload.", |flow| {
-        Some(flow.change?.receive_rate?.bits_per_second())
+    ("linerate_flow_receive_bytes_per_second", "Rate of received payload.", |flow| {
+        Some(bytes_per_second(flow.change?.receive_rate?))
     }),
     ("linerate_flow_round_trip_seconds", "Smoothed round-trip time.", |flow| Some(flow.change?.rtt?.as_secs_f64())),
     ("linerate_flow_queueing_seconds", "Round-trip time above the smallest one.", |flow| {
@@ -147,20 +147,25 @@ fn flows_text(text: &mut String, rows: &[FlowRow<'_>]) {
 /// Pushes the sums over the flows without their own series.
 fn other_flows_text(text: &mut String, rows: &[FlowRow<'_>]) {
     let sums: [SumMetric; 2] = [
-        ("linerate_other_flows_send_bits_per_second", "Sum over the flows without their own series.", |change| {
+        ("linerate_other_flows_send_bytes_per_second", "Sum over the flows without their own series.", |change| {
             change.send_rate
         }),
-        ("linerate_other_flows_receive_bits_per_second", "Sum over the flows without their own series.", |change| {
+        ("linerate_other_flows_receive_bytes_per_second", "Sum over the flows without their own series.", |change| {
             change.receive_rate
         }),
     ];
     for (name, help, rate) in sums {
         push_header(text, name, help, "gauge");
         let sum: BitRate = rows.iter().filter_map(|row| rate(row.flow.change.as_ref()?)).sum();
-        let _ = writeln!(text, "{name} {}", sum.bits_per_second());
+        let _ = writeln!(text, "{name} {}", bytes_per_second(sum));
     }
     push_header(text, "linerate_other_flows", "Number of flows without their own series.", "gauge");
     let _ = writeln!(text, "linerate_other_flows {}", rows.len());
+}
+
+/// Prometheus' base unit of data is the byte.
+fn bytes_per_second(rate: BitRate) -> f64 {
+    rate.bits_per_second() / 8.0
 }
 
 fn labels(row: &FlowRow<'_>) -> String {

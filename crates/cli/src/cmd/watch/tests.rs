@@ -296,10 +296,10 @@ fn metrics_have_few_flows_and_sums_of_the_others() {
     let rows = RowSelection::default().rows(host.rows());
     let text = metrics.text(&rows, 5);
     let lines_of = |name: &str| text.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
-    assert_eq!(lines_of("linerate_flow_send_bits_per_second{").len(), 5, "{text}");
+    assert_eq!(lines_of("linerate_flow_send_bytes_per_second{").len(), 5, "{text}");
     assert_eq!(
-        lines_of("linerate_other_flows_send_bits_per_second "),
-        ["linerate_other_flows_send_bits_per_second 360000000"]
+        lines_of("linerate_other_flows_send_bytes_per_second "),
+        ["linerate_other_flows_send_bytes_per_second 45000000"]
     );
     assert_eq!(lines_of("linerate_other_flows "), ["linerate_other_flows 45"]);
     assert_eq!(lines_of("linerate_sent_bytes_total{"), ["linerate_sent_bytes_total{process=\"unknown\"} 100000000"]);
