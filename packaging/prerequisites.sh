@@ -82,6 +82,9 @@ test)
     require ansible-playbook ansible-core
     require yamllint yamllint
     require shellcheck shellcheck
+    # Metrics and alerts are checked by Prometheus, receivers behind TLS have certificates of openssl.
+    require promtool prometheus
+    require openssl openssl
     packages
     PATH=$PATH:/usr/sbin:/sbin require sysctl procps
     require udevadm udev
@@ -137,7 +140,20 @@ install_with_apt() {
     "${install[@]}" || { "${apt[@]}" update && "${install[@]}"; }
 }
 
+# The package prometheus starts its server, where the tests only use the programs. One that was there before is left alone.
+stop_new_services() {
+    case " ${wanted[*]} " in
+    *" prometheus "*)
+        [ -d /run/systemd/system ] || return 0
+        local elevate=()
+        [ "$(id -u)" -eq 0 ] || elevate=(sudo -n)
+        "${elevate[@]}" systemctl disable --now prometheus.service
+        ;;
+    esac
+}
+
 if install_with_apt; then
+    stop_new_services
     node_packages
     python_packages
     exit 0

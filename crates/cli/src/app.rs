@@ -64,6 +64,8 @@ pub(crate) enum CliCommand {
     /// Plug-ins for pScheduler: the tool `linerate` and the test `diagnose`, with JSON on the standard input and output
     #[command(hide = true)]
     Pscheduler(crate::cmd::pscheduler::PschedulerArguments),
+    /// Results of a fleet or a monitor for other systems: OpenTelemetry, Prometheus, pScheduler
+    Export(crate::cmd::export::ExportCommandArguments),
     /// Compute limits of a path: every formula with units and its source
     Calc(crate::cmd::calc::CalcArguments),
     /// Recorded runs: list, show, compare, trends, export and import

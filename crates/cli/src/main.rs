@@ -10,8 +10,10 @@ mod console;
 #[cfg(test)]
 mod documented_commands;
 mod exit;
+mod export;
 mod far_session;
 mod firewall;
+mod http_server;
 mod iperf3;
 mod keys;
 mod planned;
@@ -136,6 +138,7 @@ fn dispatch(command: CliCommand) -> ExitCode {
         CliCommand::Serve(arguments) => cmd::serve::run(&arguments).into(),
         CliCommand::Calc(arguments) => cmd::calc::run(&arguments),
         CliCommand::Monitor(arguments) => cmd::monitor::run(&arguments).into(),
+        CliCommand::Export(arguments) => cmd::export::run(&arguments).into(),
         CliCommand::Fleet(arguments) => cmd::fleet::run(&arguments).into(),
         CliCommand::Pscheduler(arguments) => cmd::pscheduler::run(&arguments),
         CliCommand::Lab(arguments) => cmd::lab::run(&arguments),

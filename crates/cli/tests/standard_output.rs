@@ -31,6 +31,8 @@ const PRINTING: &[&str] = &[
     "calc bdp 10G 117ms --json",
     "completions bash",
     "completions zsh",
+    "export results --format prometheus",
+    "export results --format pscheduler",
     "history",
     "doctor --check",
     "doctor --check --json",
@@ -95,6 +97,10 @@ const HELP_ONLY: &[&str] = &[
     "tune export",
     "tune undo",
 ];
+
+/// Line of a log of results.
+const RESULT: &str = r#"{"schema":1,"id":"x","task":"t","test":"rtt","source":"a","destination":"b","at_unix_ns":1,
+"outcome":"skipped","reason":"busy","verdict":"","figures":[],"route":[],"run":null}"#;
 
 /// Commands in a help text.
 fn commands(help: &str) -> Vec<String> {
@@ -175,6 +181,8 @@ fn a_failed_write_is_an_error_and_a_closed_pipe_is_not() {
     (0..2).for_each(|_| record_run(&scratch));
     scratch.file("mesh.json", include_str!("../../../examples/fleet/mesh.json"));
     scratch.file("mesh.jsonl", FLEET_RESULT);
+    std::fs::create_dir(scratch.path("results")).expect("a directory");
+    scratch.file("results/results-1970-01-01.jsonl", RESULT.replace('\n', "") + "\n");
     for line in PRINTING {
         let (code, report) = if line.starts_with("iperf3") { (1, IPERF3_REPORT) } else { (2, REPORT) };
         assert_eq!(written_to(command(&scratch, line), full_disk()), (Some(code), vec![report.to_owned()]), "{line}");

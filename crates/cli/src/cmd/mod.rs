@@ -5,6 +5,7 @@ pub(crate) mod baseline;
 pub(crate) mod calc;
 pub(crate) mod diagnose;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod fleet;
 pub(crate) mod history;
 pub(crate) mod lab;
