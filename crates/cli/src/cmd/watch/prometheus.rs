@@ -2,8 +2,8 @@
 //! sums.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 
+use linerate_export::Exposition;
 use linerate_model::flow::FlowChange;
 use linerate_model::socket::SocketCookie;
 use linerate_units::{BitRate, ByteCount, SegmentCount};
@@ -49,24 +49,24 @@ impl PrometheusMetrics {
 
     /// Renders the metrics, with individual series for the first `top` rows.
     pub(crate) fn text(&self, rows: &[FlowRow<'_>], top: usize) -> String {
-        let mut text = String::new();
-        self.processes_text(&mut text, rows);
-        limits_text(&mut text, rows);
-        flows_text(&mut text, &rows[..top.min(rows.len())]);
-        other_flows_text(&mut text, &rows[top.min(rows.len())..]);
-        text
+        let mut page = Exposition::default();
+        self.expose_processes(&mut page, rows);
+        expose_limits(&mut page, rows);
+        expose_flows(&mut page, &rows[..top.min(rows.len())]);
+        expose_other_flows(&mut page, &rows[top.min(rows.len())..]);
+        page.finish()
     }
 
-    fn processes_text(&self, text: &mut String, rows: &[FlowRow<'_>]) {
+    fn expose_processes(&self, page: &mut Exposition, rows: &[FlowRow<'_>]) {
         let counters: [CounterMetric; 3] = [
             ("linerate_sent_bytes_total", "Payload acknowledged by the remote hosts.", |sums| sums.acknowledged),
             ("linerate_received_bytes_total", "Payload received.", |sums| sums.received),
             ("linerate_retransmitted_segments_total", "Segments retransmitted.", |sums| sums.retransmitted),
         ];
         for (name, help, value) in counters {
-            push_header(text, name, help, "counter");
+            page.family(name, help, "counter");
             for (process, sums) in &self.processes {
-                let _ = writeln!(text, "{name}{{process=\"{}\"}} {}", escape_label(process), value(sums));
+                page.series(name, &[("process", process)], value(sums));
             }
         }
         let mut counts: HashMap<&str, u64> = HashMap::new();
@@ -76,9 +76,9 @@ impl PrometheusMetrics {
             *counts.entry(name).or_default() += 1;
         }
         let counts: BTreeMap<_, _> = counts.into_iter().collect();
-        push_header(text, "linerate_flows", "Open TCP flows.", "gauge");
+        page.family("linerate_flows", "Open TCP flows.", "gauge");
         for (process, count) in counts {
-            let _ = writeln!(text, "linerate_flows{{process=\"{}\"}} {count}", escape_label(process));
+            page.series("linerate_flows", &[("process", process)], count);
         }
     }
 }
@@ -94,19 +94,15 @@ impl ProcessCounters {
 type CounterMetric = (&'static str, &'static str, fn(&ProcessCounters) -> u64);
 type SumMetric = (&'static str, &'static str, fn(&FlowChange) -> Option<BitRate>);
 
-fn push_header(text: &mut String, name: &str, help: &str, kind: &str) {
-    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
-/// Pushes the number of flows per limit.
-fn limits_text(text: &mut String, rows: &[FlowRow<'_>]) {
+/// Adds the number of flows per limit.
+fn expose_limits(page: &mut Exposition, rows: &[FlowRow<'_>]) {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for state in rows.iter().filter_map(|row| row.flow.state) {
         *counts.entry(state.limit.kind().name()).or_default() += 1;
     }
-    push_header(text, "linerate_limited_flows", "TCP flows by their present limit.", "gauge");
+    page.family("linerate_limited_flows", "TCP flows by their present limit.", "gauge");
     for (limit, count) in counts {
-        let _ = writeln!(text, "linerate_limited_flows{{limit=\"{limit}\"}} {count}");
+        page.series("linerate_limited_flows", &[("limit", limit)], count);
     }
 }
 
@@ -132,20 +128,20 @@ const GAUGES: [GaugeMetric; 7] = [
     ("linerate_flow_in_flight_bytes", "Bytes in flight.", |flow| Some(flow.change?.in_flight?.as_f64())),
 ];
 
-fn flows_text(text: &mut String, rows: &[FlowRow<'_>]) {
+fn expose_flows(page: &mut Exposition, rows: &[FlowRow<'_>]) {
     for (name, help, value) in GAUGES {
-        push_header(text, name, help, "gauge");
+        page.family(name, help, "gauge");
         for row in rows {
             // Unknown values have no series.
             if let Some(value) = value(row.flow) {
-                let _ = writeln!(text, "{name}{{{}}} {value}", labels(row));
+                expose_flow(page, name, row, value);
             }
         }
     }
 }
 
-/// Pushes the sums over the flows without their own series.
-fn other_flows_text(text: &mut String, rows: &[FlowRow<'_>]) {
+/// Adds the sums over the flows without their own series.
+fn expose_other_flows(page: &mut Exposition, rows: &[FlowRow<'_>]) {
     let sums: [SumMetric; 2] = [
         ("linerate_other_flows_send_bytes_per_second", "Sum over the flows without their own series.", |change| {
             change.send_rate
@@ -155,12 +151,12 @@ fn other_flows_text(text: &mut String, rows: &[FlowRow<'_>]) {
         }),
     ];
     for (name, help, rate) in sums {
-        push_header(text, name, help, "gauge");
+        page.family(name, help, "gauge");
         let sum: BitRate = rows.iter().filter_map(|row| rate(row.flow.change.as_ref()?)).sum();
-        let _ = writeln!(text, "{name} {}", bytes_per_second(sum));
+        page.series(name, &[], bytes_per_second(sum));
     }
-    push_header(text, "linerate_other_flows", "Number of flows without their own series.", "gauge");
-    let _ = writeln!(text, "linerate_other_flows {}", rows.len());
+    page.family("linerate_other_flows", "Number of flows without their own series.", "gauge");
+    page.series("linerate_other_flows", &[], rows.len());
 }
 
 /// Prometheus' base unit of data is the byte.
@@ -168,21 +164,15 @@ fn bytes_per_second(rate: BitRate) -> f64 {
     rate.bits_per_second() / 8.0
 }
 
-fn labels(row: &FlowRow<'_>) -> String {
+/// Adds a series of a flow.
+fn expose_flow(page: &mut Exposition, name: &str, row: &FlowRow<'_>, value: f64) {
     let key = &row.flow.reading.key;
-    let (process, number) = row.owner.known().map_or_else(
-        || (UNKNOWN.to_owned(), String::new()),
-        |owner| (escape_label(&owner.name), owner.process.to_string()),
-    );
+    let (process, number) = row
+        .owner
+        .known()
+        .map_or_else(|| (UNKNOWN, String::new()), |owner| (owner.name.as_str(), owner.process.to_string()));
     let SocketCookie(cookie) = key.cookie;
-    format!(
-        "process=\"{process}\",pid=\"{number}\",local=\"{}\",peer=\"{}\",cookie=\"{cookie:x}\"",
-        key.local,
-        columns::peer(&key.remote)
-    )
-}
-
-/// Escapes backslashes, quotes and line ends for a label value.
-fn escape_label(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    let (local, peer, cookie) = (key.local.to_string(), columns::peer(&key.remote), format!("{cookie:x}"));
+    let labels = [("process", process), ("pid", &number), ("local", &local), ("peer", &peer), ("cookie", &cookie)];
+    page.series(name, &labels, value);
 }
