@@ -144,10 +144,13 @@ install_with_apt() {
 stop_new_services() {
     case " ${wanted[*]} " in
     *" prometheus "*)
-        [ -d /run/systemd/system ] || return 0
         local elevate=()
         [ "$(id -u)" -eq 0 ] || elevate=(sudo -n)
-        "${elevate[@]}" systemctl disable --now prometheus.service
+        if [ -d /run/systemd/system ]; then
+            "${elevate[@]}" systemctl disable --now prometheus.service
+        elif [ -x /etc/init.d/prometheus ]; then
+            "${elevate[@]}" /etc/init.d/prometheus stop || true
+        fi
         ;;
     esac
 }
