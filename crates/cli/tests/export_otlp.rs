@@ -198,6 +198,23 @@ fn a_busy_receiver_is_asked_when_it_wants_and_secrets_come_from_files() {
     assert!(missing.stderr.contains("header x-key of --otlp-header: /nonexistent: No such file"), "{}", missing.stderr);
 }
 
+#[test]
+fn a_redirect_takes_no_secret_elsewhere() {
+    let scratch = Scratch::new();
+    let log = log(&scratch);
+    let all = append(&log, 1..=2);
+    let elsewhere = Receiver::start(0, |_| ACCEPTED);
+    let location: &'static str = format!("Location: {}/v1/logs\r\n", elsewhere.url()).leak();
+    for status in [301, 307, 308] {
+        let receiver = Receiver::start(0, move |_| Some((status, location)));
+        let header = format!("Authorization={}", scratch.file("token", "Bearer one"));
+        let refused = run(export(&log, &receiver.url(), &["--otlp-header", &header]), LIMIT).expect_code(2);
+        assert!(refused.stderr.contains(&format!("it answered {status}")), "{}", refused.stderr);
+        assert!(receiver.look(|arrivals| arrivals.iter().all(|(arrival, _)| arrival.ids == all)));
+    }
+    assert_eq!(elsewhere.look(<[_]>::len), 0);
+}
+
 /// Certificate for 127.0.0.1 that signs itself, and its key, as files.
 fn certificate(scratch: &Scratch) -> [String; 2] {
     let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| scratch.path(name));
