@@ -13,11 +13,6 @@ use support::{Program, Scratch, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Result of a fleet's test, in a line of its log.
-const FLEET_RESULT: &str = "{\"schema\":1,\"id\":\"delay/a/b/1\",\"task\":\"delay\",\"test\":\"rtt\",\"source\":\"a\",\
-    \"destination\":\"b\",\"at_unix_ns\":1,\"outcome\":\"skipped\",\"reason\":\"quiet hours\",\"verdict\":\"\",\"figures\":[],\
-    \"route\":[],\"run\":null}\n";
-
 /// Commands that print without a network or a change, with arguments for each of their outputs.
 const PRINTING: &[&str] = &[
     "audit",
@@ -180,7 +175,7 @@ fn a_failed_write_is_an_error_and_a_closed_pipe_is_not() {
     let scratch = Scratch::new();
     (0..2).for_each(|_| record_run(&scratch));
     scratch.file("mesh.json", include_str!("../../../examples/fleet/mesh.json"));
-    scratch.file("mesh.jsonl", FLEET_RESULT);
+    scratch.file("mesh.jsonl", RESULT.replace('\n', "") + "\n");
     std::fs::create_dir(scratch.path("results")).expect("a directory");
     scratch.file("results/results-1970-01-01.jsonl", RESULT.replace('\n', "") + "\n");
     for line in PRINTING {

@@ -13,6 +13,9 @@ use crate::workspace::{self, output_of};
 /// Documents of the repository that packages have.
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
+/// Examples that packages have: what monitoring systems read.
+const EXAMPLES: [&str; 2] = ["packaging/prometheus/linerate.rules.yml", "packaging/grafana/linerate-fleet.json"];
+
 /// Completions: shell, file below `share`.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "bash-completion/completions/linerate"),
@@ -58,6 +61,10 @@ pub(super) fn write(program: &Path, texts: &GeneratedTexts, prefix: &str, to: &P
     let root = workspace::root();
     for name in DOCUMENTS {
         install(&root.join(name), &to.join("share/doc/linerate").join(name), 0o644)?;
+    }
+    for path in EXAMPLES {
+        let name = Path::new(path).file_name().context("an example without a name")?;
+        install(&root.join(path), &to.join("share/doc/linerate/examples").join(name), 0o644)?;
     }
     pscheduler::write(prefix, to)?;
     for name in UNITS {
