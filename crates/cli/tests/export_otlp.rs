@@ -22,7 +22,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use support::process::{Process, eventually, run};
-use support::{Scratch, linerate};
+use support::{Scratch, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -45,7 +45,7 @@ fn a_receiver_that_is_killed_has_every_result_in_the_end() {
     let scratch = Scratch::new();
     let log = log(&scratch);
     let mut all = append(&log, 1..=20);
-    let receiver = Receiver::start(0, |_| ACCEPTED);
+    let receiver = Receiver::start(free_port(), |_| ACCEPTED);
     let (port, url) = (receiver.port, receiver.url());
     let mut process = Process::start(export(&log, &url, &["--follow"]));
     assert!(eventually(LIMIT, || receiver.accepted("/v1/metrics").len() == 20), "{}", process.stderr());
@@ -140,7 +140,7 @@ fn a_receiver_that_refuses_everything_loses_nothing() {
     let log = log(&scratch);
     let all = append(&log, 1..=3);
     for status in [400, 401, 404, 500, 503] {
-        let receiver = Receiver::start(0, move |_| Some((status, "")));
+        let receiver = Receiver::start(free_port(), move |_| Some((status, "")));
         let (port, url) = (receiver.port, receiver.url());
         let refused = run(export(&log, &url, &[]), LIMIT).expect_code(2);
         let note = format!("it answered {status}");
@@ -196,6 +196,33 @@ fn a_busy_receiver_is_asked_when_it_wants_and_secrets_come_from_files() {
     assert!(!process.stderr().contains("Bearer"), "{}", process.stderr());
     let missing = run(export(&log, &receiver.url(), &["--otlp-header", "X-Key=/nonexistent"]), LIMIT).expect_code(2);
     assert!(missing.stderr.contains("header x-key of --otlp-header: /nonexistent: No such file"), "{}", missing.stderr);
+}
+
+/// Without an HTTP server, too, an alert sees the outage and its end.
+#[test]
+fn text_files_show_an_outage() {
+    let scratch = Scratch::new();
+    let log = log(&scratch);
+    append(&log, 7..=8);
+    let receiver = Receiver::start(free_port(), |_| ACCEPTED);
+    let (port, url) = (receiver.port, receiver.url());
+    drop(receiver);
+    let file = scratch.path("linerate.prom");
+    let process = Process::start(export(&log, &url, &["--follow", "--textfile", &file]));
+    let has = |part: &str| {
+        let line = format!("{part}{{receiver=\"{url}\"}}");
+        std::fs::read_to_string(&file)
+            .ok()?
+            .lines()
+            .find_map(|found| Some(found.strip_prefix(&line)?.trim().to_owned()))
+    };
+    let oldest = "linerate_export_oldest_pending_timestamp_seconds";
+    assert!(eventually(LIMIT, || has("linerate_export_up").as_deref() == Some("0")), "{}", process.stderr());
+    assert_eq!(has(oldest).as_deref(), Some("7"));
+    let _receiver = Receiver::start(port, |_| ACCEPTED);
+    assert!(eventually(LIMIT, || has("linerate_export_up").as_deref() == Some("1")), "{}", process.stderr());
+    assert!(eventually(LIMIT, || has(oldest).is_none()), "{}", process.stderr());
+    assert_eq!(has("linerate_export_sent_results_total").as_deref(), Some("2"));
 }
 
 #[test]

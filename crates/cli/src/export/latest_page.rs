@@ -63,7 +63,7 @@ impl LatestPage {
     pub(super) fn follow(&self, signal: &EndSignal) {
         let oldest = WallTime::from_unix(realtime_now().since_unix_epoch().saturating_sub(MAX_AGE));
         let mut receiver = ResultReceiver::of_days_since(&self.log, oldest);
-        let mut error = None;
+        let (mut error, mut shipped) = (None, None);
         loop {
             let is_ending = signal.deadline().is_some();
             let is_changed = match self.read(&mut receiver) {
@@ -73,7 +73,9 @@ impl LatestPage {
                     false
                 }
             };
-            if is_changed {
+            let shipping = self.shipping.as_ref().map(ShippingState::snapshot);
+            if is_changed || shipping != shipped {
+                shipped = shipping;
                 note_once(&mut error, self.write().err());
             }
             match (is_changed, is_ending) {

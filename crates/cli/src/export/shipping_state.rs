@@ -14,8 +14,9 @@ pub(super) struct ShippingState {
     counts: Arc<Mutex<ShippingCounts>>,
 }
 
-#[derive(Debug, Default)]
-struct ShippingCounts {
+/// Figures of a receiver.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ShippingCounts {
     accepted: usize,
     refused: usize,
     is_unavailable: bool,
@@ -58,12 +59,17 @@ impl ShippingState {
 
     /// Results that the receiver has, and those that it refused.
     pub(super) fn counts(&self) -> (usize, usize) {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.snapshot();
         (counts.accepted, counts.refused)
     }
 
+    /// Present figures.
+    pub(super) fn snapshot(&self) -> ShippingCounts {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn expose(&self, page: &mut Exposition) {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.snapshot();
         let labels = [("receiver", &*self.url)];
         for (name, help, kind, value) in [
             ("linerate_export_up", "1 while the receiver takes results.", "gauge", usize::from(!counts.is_unavailable)),
