@@ -73,17 +73,17 @@ fn a_receiver_goes_on_where_it_was() {
     for seconds in seconds {
         log.append(&result(seconds)).expect("written");
     }
-    let mut arrived = Vec::new();
-    while arrived.len() < seconds.len() {
+    let mut seen = Vec::new();
+    while seen.len() < seconds.len() {
         // Another process each time.
         let mut receiver = ResultReceiver::open(&log, "otlp").expect("a receiver");
         let pending = receiver.pending(2).expect("readable");
-        assert!(!pending.is_empty(), "{arrived:?}");
+        assert!(!pending.is_empty(), "{seen:?}");
         // The second of them is not acknowledged, and comes again.
         receiver.advance(&pending[0]).expect("written");
-        arrived.push(pending[0].result.at_unix_ns / 1_000_000_000);
+        seen.push(pending[0].result.at_unix_ns / 1_000_000_000);
     }
-    assert_eq!(arrived, seconds);
+    assert_eq!(seen, seconds);
     let receiver = ResultReceiver::open(&log, "otlp").expect("a receiver");
     assert!(receiver.pending(9).expect("readable").is_empty());
 }
@@ -99,8 +99,8 @@ fn old_days_are_deleted_once_each_receiver_has_them() {
     let pending = receiver.pending(2).expect("readable");
     receiver.advance(&pending[1]).expect("written");
     let third_day = WallTime::from_unix(Duration::from_secs(3 * DAY));
-    assert_eq!(log.delete_before(third_day).expect("deleted"), 1);
-    assert_eq!(read(log.directory()).0, [DAY, 2 * DAY, 3 * DAY]);
+    assert_eq!(log.delete_before(third_day).expect("deleted"), 2);
+    assert_eq!(read(log.directory()).0, [2 * DAY, 3 * DAY]);
 }
 
 #[test]
@@ -126,4 +126,28 @@ fn a_receiver_of_the_last_days_leaves_no_file() {
     assert_eq!(receiver.pending(9).expect("readable").len(), 0);
     assert_eq!(log.delete_before(WallTime::from_unix(Duration::from_secs(9 * DAY))).expect("deleted"), 3);
     assert_eq!(std::fs::read_dir(log.directory()).expect("a directory").count(), 0);
+}
+
+/// A test that began before midnight ends after the first one of the next day.
+#[test]
+fn results_of_the_day_before_are_not_lost() {
+    let scratch = Scratch::new();
+    let log = ResultLog::open(&scratch.file("results")).expect("a log");
+    log.append(&result(DAY + 5)).expect("written");
+    let mut receiver = ResultReceiver::open(&log, "otlp").expect("a receiver");
+    let first = receiver.pending(9).expect("readable");
+    receiver.advance(&first[0]).expect("written");
+    log.append(&result(DAY - 10)).expect("written");
+    log.append(&result(DAY + 50)).expect("written");
+    for mut receiver in [ResultReceiver::open(&log, "otlp").expect("a receiver"), receiver] {
+        let pending = receiver.pending(9).expect("readable");
+        let times: Vec<u64> = pending.iter().map(|one| one.result.at_unix_ns / 1_000_000_000).collect();
+        assert_eq!(times, [DAY - 10, DAY + 50]);
+        // One of a batch is acknowledged.
+        receiver.advance(&pending[0]).expect("written");
+        assert_eq!(receiver.pending(9).expect("readable").len(), 1);
+    }
+    let tenth_day = WallTime::from_unix(Duration::from_secs(10 * DAY));
+    assert_eq!(log.delete_before(tenth_day).expect("deleted"), 1);
+    assert_eq!(read(log.directory()).0, [DAY + 5, DAY + 50]);
 }

@@ -142,11 +142,11 @@ impl ResultLog {
     /// [`ResultLogError`] for a file that cannot be deleted.
     pub fn delete_before(&self, time: WallTime) -> Result<usize, ResultLogError> {
         let first_kept = file_name(time);
-        let needed = receiver::oldest_position(&self.directory)?;
+        let needed = receiver::needed_files(self)?;
         let mut deleted = 0;
         for file in self.files()? {
             let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let is_needed = needed.as_deref().is_some_and(|needed| name >= needed);
+            let is_needed = needed.iter().any(|needed| needed == name);
             if name.starts_with("results-") && *name < *first_kept && !is_needed {
                 std::fs::remove_file(&file).map_err(ResultLogError::new("deleting", &file))?;
                 deleted += 1;

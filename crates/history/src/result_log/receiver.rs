@@ -1,5 +1,6 @@
 //! Position of a receiver in a log of results.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ pub struct ResultReceiver {
     log: ResultLog,
     /// `None` for a position that lasts as long as this receiver.
     file: Option<PathBuf>,
+    /// Name of the first file that is read.
+    first: String,
     position: Position,
 }
 
@@ -32,13 +35,11 @@ pub struct LoggedResult {
     next: Position,
 }
 
-/// Position before the next result.
+/// Position in each file: a test that ends after midnight is written to the file of its day when the next one has results already.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Position {
-    /// Name of the file.
-    file: String,
-    /// Bytes of it that the receiver has.
-    offset_bytes: u64,
+    /// Bytes that the receiver has, by the names of the files.
+    offsets_bytes: BTreeMap<String, u64>,
 }
 
 impl ResultReceiver {
@@ -50,14 +51,13 @@ impl ResultReceiver {
     pub fn open(log: &ResultLog, name: &str) -> Result<Self, ResultLogError> {
         let file = log.directory.join(format!("{name}{POSITION_SUFFIX}"));
         let position = read_position(&file)?.unwrap_or_default();
-        Ok(Self { log: log.clone(), file: Some(file), position })
+        Ok(Self { log: log.clone(), file: Some(file), first: String::new(), position })
     }
 
     /// Receiver of the results from the day of `time` (UTC) on, with a position of its own that no file has.
     #[must_use]
     pub fn of_days_since(log: &ResultLog, time: WallTime) -> Self {
-        let file = super::file_name(time);
-        Self { log: log.clone(), file: None, position: Position { file, offset_bytes: 0 } }
+        Self { log: log.clone(), file: None, first: super::file_name(time), position: Position::default() }
     }
 
     /// Results that the receiver has not yet, at most `count`. Lines that are no results are passed over.
@@ -67,21 +67,22 @@ impl ResultReceiver {
     /// [`ResultLogError`] when the log cannot be read.
     pub fn pending(&self, count: usize) -> Result<Vec<LoggedResult>, ResultLogError> {
         let mut found = Vec::new();
-        for path in self.log.files()? {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if name < self.position.file {
-                continue;
-            }
-            let offset = if name == self.position.file { self.position.offset_bytes } else { 0 };
-            read_results(&path, &name, offset, count, &mut found).map_err(ResultLogError::new("reading", &path))?;
-            if found.len() >= count {
-                break;
+        let files: Vec<(PathBuf, String)> =
+            self.log.files()?.into_iter().map(|path| (path.clone(), file_name(&path))).collect();
+        // Files that were deleted leave the position here.
+        let offsets = files.iter().map(|(_, name)| (name.clone(), self.position.offset(name)));
+        let mut position = Position { offsets_bytes: offsets.collect() };
+        for (path, name) in files.iter().filter(|(_, name)| *name >= self.first) {
+            let is_longer = path.metadata().is_ok_and(|metadata| metadata.len() > position.offset(name));
+            if is_longer && found.len() < count {
+                read_results(path, name, count, &mut position, &mut found)
+                    .map_err(ResultLogError::new("reading", path))?;
             }
         }
         Ok(found)
     }
 
-    /// Moves behind a result that the receiver has.
+    /// Moves behind a result that the receiver has, with those before it.
     ///
     /// # Errors
     ///
@@ -100,13 +101,25 @@ impl ResultReceiver {
     }
 }
 
+impl Position {
+    fn offset(&self, name: &str) -> u64 {
+        self.offsets_bytes.get(name).copied().unwrap_or_default()
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Reads results of a file behind the position, and moves it.
 fn read_results(
     path: &Path,
     name: &str,
-    mut offset: u64,
     count: usize,
+    position: &mut Position,
     found: &mut Vec<LoggedResult>,
 ) -> io::Result<()> {
+    let mut offset = position.offset(name);
     let mut file = BufReader::new(File::open(path)?);
     file.seek(SeekFrom::Start(offset))?;
     let mut line = Vec::new();
@@ -114,14 +127,14 @@ fn read_results(
         line.clear();
         let length = file.read_until(b'\n', &mut line)?;
         // The rest of a line is written later, or was cut off and gets its end with the next result.
-        if length == 0 || line.last() != Some(&b'\n') || length > MAX_LINE {
+        if length == 0 || line.last() != Some(&b'\n') {
             break;
         }
         offset += length as u64;
         line.pop();
-        if let Some(result) = parse(&line) {
-            let next = Position { file: name.to_owned(), offset_bytes: offset };
-            found.push(LoggedResult { result, line: line.clone(), next });
+        if let Some(result) = parse(&line).filter(|_| length <= MAX_LINE) {
+            position.offsets_bytes.insert(name.to_owned(), offset);
+            found.push(LoggedResult { result, line: line.clone(), next: position.clone() });
         }
     }
     Ok(())
@@ -136,16 +149,21 @@ fn read_position(file: &Path) -> Result<Option<Position>, ResultLogError> {
     }
 }
 
-/// Name of the oldest file that a receiver still needs; `None` without receivers.
-pub(super) fn oldest_position(directory: &Path) -> Result<Option<String>, ResultLogError> {
+/// Names of files with results that a receiver does not have yet.
+pub(super) fn needed_files(log: &ResultLog) -> Result<Vec<String>, ResultLogError> {
+    let directory = &log.directory;
     let listing = || -> io::Result<Vec<PathBuf>> {
         std::fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect()
     };
     let paths = listing().map_err(ResultLogError::new("listing", directory))?;
-    let mut oldest: Option<String> = None;
+    let mut needed = Vec::new();
     for path in paths.iter().filter(|path| path.to_string_lossy().ends_with(POSITION_SUFFIX)) {
-        let file = read_position(path)?.unwrap_or_default().file;
-        oldest = Some(oldest.map_or(file.clone(), |known| known.min(file)));
+        let mut position = read_position(path)?.unwrap_or_default();
+        for file in log.files()? {
+            let (name, mut found) = (file_name(&file), Vec::new());
+            read_results(&file, &name, 1, &mut position, &mut found).map_err(ResultLogError::new("reading", &file))?;
+            needed.extend(found.first().map(|_| name));
+        }
     }
-    Ok(oldest)
+    Ok(needed)
 }
