@@ -5,25 +5,19 @@ use linerate_documents::run::RunResult;
 use linerate_model::diagnosis::Cause;
 use linerate_model::direction::Direction;
 
-/// Most important cause of each direction that was diagnosed. Of several tests in one direction the last one counts, which
-/// has the most connections.
+/// Most important cause of each direction that was diagnosed: that of one stream, which a program with one connection sees.
 pub(crate) fn limiting_causes(result: &FleetResult) -> Vec<(Direction, Cause)> {
-    let mut causes: Vec<(Direction, Cause)> = Vec::new();
-    let mut add = |direction, cause: Option<Cause>| {
-        causes.retain(|(known, _)| *known != direction || cause.is_none());
-        causes.extend(cause.map(|cause| (direction, cause)));
-    };
-    match result.run.as_ref().map(|run| &run.result) {
-        Some(RunResult::Diagnose(document)) => {
-            add(document.direction, document.verdicts.first().map(|verdict| verdict.cause));
-        }
-        Some(RunResult::Throughput(document)) => {
-            for test in &document.runs {
-                let first = test.diagnosis.as_ref().and_then(|diagnosis| diagnosis.verdicts.first());
-                add(test.direction, first.map(|verdict| verdict.cause));
+    let Some(run) = &result.run else { return Vec::new() };
+    let cause = |direction: &Direction| {
+        let verdicts = match &run.result {
+            RunResult::Diagnose(document) if document.direction == *direction => &document.verdicts,
+            RunResult::Throughput(document) => {
+                let tests = document.runs.iter().filter(|test| test.direction == *direction);
+                &tests.min_by_key(|test| test.streams)?.diagnosis.as_ref()?.verdicts
             }
-        }
-        _ => {}
-    }
-    causes
+            _ => return None,
+        };
+        Some((*direction, verdicts.first()?.cause))
+    };
+    Direction::BOTH.iter().filter_map(cause).collect()
 }
