@@ -11,9 +11,9 @@ mod results;
 use std::collections::BTreeSet;
 use std::net::TcpStream;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use linerate_history::result_log::ResultLog;
 use receiver::{ACCEPTED, ReadWrite, Receiver};
@@ -22,6 +22,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use support::process::{Process, eventually, run};
+use support::server::connections;
 use support::{Scratch, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -196,6 +197,32 @@ fn a_busy_receiver_is_asked_when_it_wants_and_secrets_come_from_files() {
     assert!(!process.stderr().contains("Bearer"), "{}", process.stderr());
     let missing = run(export(&log, &receiver.url(), &["--otlp-header", "X-Key=/nonexistent"]), LIMIT).expect_code(2);
     assert!(missing.stderr.contains("header x-key of --otlp-header: /nonexistent: No such file"), "{}", missing.stderr);
+}
+
+#[test]
+fn the_end_waits_only_seconds_for_a_receiver_that_hangs() {
+    let scratch = Scratch::new();
+    let log = log(&scratch);
+    let all = append(&log, 1..=2);
+    let (release, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let receiver = Receiver::start(free_port(), move |_| {
+        // Until the test drops the sender.
+        let _ = held.lock().expect("no panic").recv();
+        None
+    });
+    let (port, url) = (receiver.port, receiver.url());
+    let process = Process::start(export(&log, &url, &["--follow"]));
+    assert!(eventually(LIMIT, || process.stderr().is_empty() && connections(port) > 0), "{}", process.stderr());
+    let asked = Instant::now();
+    process.signal("TERM");
+    process.finish(LIMIT).expect_code(0);
+    assert!(asked.elapsed() < Duration::from_secs(9), "{:?}", asked.elapsed());
+    drop(release);
+    drop(receiver);
+    let receiver = Receiver::start(port, |_| ACCEPTED);
+    run(export(&log, &url, &[]), LIMIT).expect_code(0);
+    assert_eq!(receiver.accepted("/v1/logs"), all);
 }
 
 /// Without an HTTP server, too, an alert sees the outage and its end.
