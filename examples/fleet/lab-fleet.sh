@@ -2,9 +2,9 @@
 # A fleet in the lab, in virtual time: hosts of 10 Mbit/s behind shared uplinks of 25 Mbit/s, 20 ms apart, with three faults that
 # the matrix must name: loss on the uplink of site 1, a small receive buffer at host h02, a deep buffer in front of h03.
 #
-#     linerate lab run --rate 1G --rtt 1ms -- bash examples/fleet/lab-fleet.sh LINERATE DIRECTORY HOSTS SITES TIME
+#     linerate lab run --rate 10G --rtt 200ms -- bash examples/fleet/lab-fleet.sh LINERATE DIRECTORY HOSTS SITES TIME
 #
-# The directory gets the description, the results and a line per agent. It is made for a guest: it changes the network of the
+# The lab's own path is not used; its size gives the guest the memory for a hundred programs. The directory gets the description, the results and a line per agent. It is made for a guest: it changes the network of the
 # machine on which it runs.
 set -euo pipefail
 
@@ -84,10 +84,10 @@ cat >"$directory/fleet.json" <<END
     "_meta": { "display-name": "$hosts hosts behind $sites uplinks", "linerate": { "clock-guard": "PT0.5S", "uplinks": { $(uplinks) } } },
     "addresses": { $(entries) },
     "groups": { "all": { "type": "mesh", "addresses": [ $(members) ] } },
-    "tests": { "goodput": { "type": "throughput", "spec": { "duration": "PT10S" } }, "delay": { "type": "rtt", "spec": {} } },
-    "schedules": { "daily": { "repeat": "PT24H" }, "halfday": { "repeat": "PT12H" } },
+    "tests": { "goodput": { "type": "throughput", "spec": { "duration": "PT5S" } }, "delay": { "type": "rtt", "spec": {} } },
+    "schedules": { "daily": { "repeat": "PT24H" }, "light": { "repeat": "PT24H" } },
     "tasks": { "goodput": { "group": "all", "test": "goodput", "schedule": "daily" },
-               "delay": { "group": "all", "test": "delay", "schedule": "halfday" } }
+               "delay": { "group": "all", "test": "delay", "schedule": "light" } }
 }
 END
 "$linerate" fleet plan "$directory/fleet.json"

@@ -70,3 +70,32 @@ fn errors_name_the_file_and_the_remedy() {
         assert!(done.stderr.contains(part) && done.stdout.is_empty(), "{part}: {done:#?}");
     }
 }
+
+/// Web server that answers one request.
+fn answer_once(answer: String) -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut client, _) = listener.accept().expect("a client");
+        let mut request = [0; 4096];
+        let _ = client.read(&mut request);
+        client.write_all(answer.as_bytes()).expect("written");
+    });
+    port
+}
+
+#[test]
+fn a_description_comes_from_a_web_server() {
+    let text = std::fs::read_to_string(EXAMPLE).expect("the example");
+    let whole = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
+    let missing = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned();
+    let plan = |answer: String| {
+        let mut command = linerate();
+        command.args(["fleet", "plan", &format!("http://127.0.0.1:{}/mesh.json", answer_once(answer))]);
+        run(command, LIMIT)
+    };
+    assert!(plan(whole).expect_code(0).stdout.starts_with("Four sites: 4 hosts"));
+    let refused = plan(missing).expect_code(2).stderr;
+    assert!(refused.contains("/mesh.json: it answered 404"), "{refused}");
+}

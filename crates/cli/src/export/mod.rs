@@ -3,6 +3,8 @@
 //! Everything is read from the log of results, so that nothing is lost while a receiver is away or this process is not there.
 
 mod arguments;
+#[cfg(feature = "otlp")]
+mod download;
 mod end_signal;
 mod latest_page;
 #[cfg(feature = "otlp")]
@@ -22,6 +24,8 @@ use linerate_history::result_log::ResultLog;
 pub(crate) use arguments::ExportArguments;
 #[cfg(feature = "otlp")]
 use arguments::OtlpArguments;
+#[cfg(feature = "otlp")]
+pub(crate) use download::download;
 use end_signal::{EndSignal, FLUSH_LIMIT};
 #[cfg(feature = "otlp")]
 use otlp::{OtlpShipper, ShippingStep};

@@ -149,16 +149,14 @@ impl OtlpClient {
 
 /// Certificates that this host trusts: a collector in a company has that company's, and the host's list is kept up to date by
 /// the distribution, which one inside this program would not be.
-fn tls_config() -> Result<TlsConfig, String> {
+pub(super) fn tls_config() -> Result<TlsConfig, String> {
     let found = rustls_native_certs::load_native_certs();
     let roots: Vec<Certificate<'static>> =
         found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
     if roots.is_empty() {
-        return Err(
-            "--otlp https: this host trusts no certificates; install the package ca-certificates, or name a file of \
+        return Err("https: this host trusts no certificates; install the package ca-certificates, or name a file of \
                     them in $SSL_CERT_FILE"
-                .to_owned(),
-        );
+            .to_owned());
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     Ok(TlsConfig::builder()
@@ -168,7 +166,7 @@ fn tls_config() -> Result<TlsConfig, String> {
         .build())
 }
 
-fn describe(error: &ureq::Error) -> String {
+pub(super) fn describe(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(cause) if cause.raw_os_error().is_some() => linerate_sys::describe_os_error(cause),
         ureq::Error::Io(cause) => cause.to_string(),

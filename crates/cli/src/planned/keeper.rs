@@ -62,6 +62,11 @@ impl ResultKeeper {
         self.is_unheard.load(Ordering::Relaxed)
     }
 
+    /// Log of the results.
+    pub(crate) const fn log(&self) -> &ResultLog {
+        &self.log
+    }
+
     /// Keeps a result, and prints it.
     pub(crate) fn keep(&self, result: &FleetResult) {
         let line = if self.json {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use linerate_model::diagnosis::{Cause, CauseLocation};
 
-use super::matrix::FleetMatrix;
+use super::matrix::{DirectedResults, FleetMatrix};
 
-/// Share of a fault's directions that its host is part of, and of the host's directions that have the fault.
+/// Share of a host's directions that have a fault, from which it is the host's.
 const COMMON: f64 = 0.75;
 
 /// Direction: indices of the sending and the receiving host.
@@ -59,7 +59,7 @@ pub fn faults<'a>(matrix: &FleetMatrix<'a>) -> Vec<FleetFault<'a>> {
     faults
 }
 
-/// Host with the most of the directions, when they are most of all its measured ones, and at least two.
+/// Fault of the host with the most of the directions, when they are most of all its own, and at least two.
 fn common<'a>(matrix: &FleetMatrix<'a>, cause: Cause, directions: &[Ends]) -> Option<FleetFault<'a>> {
     // A cause in the sender is at no receiver.
     let ends: &[FaultEnd] = match cause.location() {
@@ -70,7 +70,12 @@ fn common<'a>(matrix: &FleetMatrix<'a>, cause: Cause, directions: &[Ends]) -> Op
     let candidates = (0..matrix.hosts.len()).flat_map(|host| ends.iter().map(move |end| (host, *end)));
     let found = candidates.filter_map(|(host, end)| {
         let own: Vec<_> = directions.iter().copied().filter(|one| is_at(*one, host, end)).collect();
-        let measured = matrix.directions.keys().filter(|one| is_at(**one, host, end)).count();
+        // Another cause hides this one, and a direction that another host explains says nothing of this host.
+        let counts = |(one, results): &(&Ends, &DirectedResults<'_>)| {
+            let is_free = results.latest().is_some_and(|state| state.is_judgement() && !state.is_fault());
+            is_at(**one, host, end) && (is_free || directions.contains(one))
+        };
+        let measured = matrix.directions.iter().filter(counts).count();
         #[expect(clippy::cast_precision_loss, reason = "numbers of directions")]
         let is_most = own.len() as f64 >= COMMON * measured as f64;
         let fault = FleetFault { cause, directions: own, host: Some((matrix.hosts[host], end)) };

@@ -12,6 +12,7 @@ use super::{AgentArguments, plan, text};
 use crate::cmd::measurement::interrupts;
 use crate::console;
 use crate::exit::ExitStatus;
+use crate::export::{Exporter, ProbeHost};
 use crate::planned::{PlannedTest, PlannedWait, ResultKeeper, TestProgram, WaitEnding};
 use crate::recorder;
 
@@ -35,10 +36,9 @@ pub(super) fn run(arguments: &AgentArguments) -> ExitStatus {
     let prepared = plan::read(&arguments.file).and_then(|description| {
         plan::check_address(&description, &arguments.address)?;
         let timetable = Timetable::new(&description).map_err(|error| error.to_string())?;
-        let keeper = ResultKeeper::new(arguments.results.open_log()?, arguments.results.json);
-        Ok((description, timetable, keeper, TestProgram::new()?))
+        Ok((description, timetable, arguments.results.open_log()?, TestProgram::new()?))
     });
-    let (description, timetable, keeper, program) = match prepared {
+    let (description, timetable, log, program) = match prepared {
         Ok(prepared) => prepared,
         Err(reason) => {
             console::error(&format!("fleet agent: {reason}"), None);
@@ -60,6 +60,15 @@ pub(super) fn run(arguments: &AgentArguments) -> ExitStatus {
     for start in own.iter().flatten() {
         console::note(&format!("next: {}", text::start_line(start)));
     }
+    // It ends its threads at signals, for which it needs those to be blocked.
+    let exporter = match Exporter::start(&arguments.export, &log, other_hosts(&description, &arguments.address)) {
+        Ok(exporter) => exporter,
+        Err(reason) => {
+            console::error(&format!("fleet agent: {reason}"), None);
+            return ExitStatus::Unable;
+        }
+    };
+    let keeper = ResultKeeper::new(log, arguments.results.json);
     let end = arguments.duration.map(|duration| monotonic_now() + duration);
     let (description, timetable) = (&description, &timetable);
     let agent = FleetAgent { description, program, interrupts, keeper, end };
@@ -68,7 +77,14 @@ pub(super) fn run(arguments: &AgentArguments) -> ExitStatus {
         agent.perform(timetable.clock_guard, |after| timetable.next_exclusive(&arguments.address, after));
     });
     agent.keeper.finish();
+    drop(exporter);
     ExitStatus::Success
+}
+
+/// Hosts of the description that `/probe` may measure from here.
+fn other_hosts(description: &FleetDescription, own: &str) -> Vec<ProbeHost> {
+    let others = description.addresses.iter().filter(|(name, _)| *name != own);
+    others.map(|(name, entry)| ProbeHost { name: name.clone(), address: entry.address.clone() }).collect()
 }
 
 impl<'a> FleetAgent<'a> {

@@ -14,6 +14,7 @@ use linerate_units::WallTime;
 use report::FleetReportArguments;
 
 use crate::exit::ExitStatus;
+use crate::export::ExportArguments;
 use crate::planned::ResultArguments;
 use crate::values;
 
@@ -43,7 +44,7 @@ enum FleetCommand {
 /// `linerate fleet plan`.
 #[derive(Debug, Args)]
 struct PlanArguments {
-    /// The description: a file in the format of psConfig (docs/fleet.md); - is the standard input
+    /// The description: a file or a URL in the format of psConfig (docs/fleet.md); - is the standard input
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Only tests of this address
@@ -63,7 +64,7 @@ struct PlanArguments {
 /// `linerate fleet agent`.
 #[derive(Debug, Args)]
 struct AgentArguments {
-    /// The description: a file in the format of psConfig (docs/fleet.md)
+    /// The description: a file or a URL in the format of psConfig (docs/fleet.md); it is read once
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Name of the address of this host
@@ -75,6 +76,9 @@ struct AgentArguments {
     /// Results.
     #[command(flatten)]
     results: ResultArguments,
+    /// Export.
+    #[command(flatten)]
+    export: ExportArguments,
 }
 
 fn parse_time(text: &str) -> Result<WallTime, String> {

@@ -68,13 +68,29 @@ pub(super) fn check_address(description: &FleetDescription, name: &str) -> Resul
     Err(format!("the description has no address {name:?}; it has {}", names.join(", ")))
 }
 
+/// Reads a description from a file, the standard input or a web server.
 pub(super) fn read(file: &Path) -> Result<FleetDescription, String> {
-    let text = if file == Path::new("-") {
-        let mut text = String::new();
-        io::stdin().read_to_string(&mut text).map(|_| text)
-    } else {
-        std::fs::read_to_string(file)
-    };
-    let text = text.map_err(|cause| format!("reading {}: {cause}", file.display()))?;
+    let text = text(file).map_err(|cause| format!("reading {}: {cause}", file.display()))?;
     FleetDescription::read(&text).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+fn text(file: &Path) -> Result<String, String> {
+    if file == Path::new("-") {
+        let mut text = String::new();
+        return io::stdin().read_to_string(&mut text).map(|_| text).map_err(|cause| cause.to_string());
+    }
+    match file.to_str().filter(|url| url.starts_with("http://") || url.starts_with("https://")) {
+        Some(url) => download(url),
+        None => std::fs::read_to_string(file).map_err(|cause| cause.to_string()),
+    }
+}
+
+#[cfg(feature = "otlp")]
+fn download(url: &str) -> Result<String, String> {
+    crate::export::download(url)
+}
+
+#[cfg(not(feature = "otlp"))]
+fn download(_url: &str) -> Result<String, String> {
+    Err("this linerate was built without the feature `otlp`, which has the web client: use a file".to_owned())
 }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use linerate_fleet::{CalendarExpression, QuietHours};
 use linerate_units::{ByteCount, Port};
 
+use crate::export::ExportArguments;
 use crate::planned::ResultArguments;
 use crate::values;
 
@@ -67,6 +68,9 @@ pub(crate) struct MonitorArguments {
     /// Results.
     #[command(flatten)]
     pub(super) results: ResultArguments,
+    /// Export.
+    #[command(flatten)]
+    pub(super) export: ExportArguments,
 }
 
 /// Test of a monitor.

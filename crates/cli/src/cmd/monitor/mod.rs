@@ -26,6 +26,7 @@ use budget::DataBudget;
 use crate::cmd::measurement::interrupts;
 use crate::console;
 use crate::exit::ExitStatus;
+use crate::export::{Exporter, ProbeHost};
 use crate::planned::{ResultKeeper, TestProgram};
 
 /// Name of the task of tests, and of light probes.
@@ -65,21 +66,22 @@ pub(crate) fn run(arguments: &MonitorArguments) -> ExitStatus {
             return ExitStatus::Unable;
         }
     };
-    if arguments.once {
-        return monitor.once();
-    }
-    thread::scope(|scope| {
-        if !arguments.no_probes {
-            for host in &arguments.hosts {
-                scope.spawn(|| monitor.probe(host));
-            }
+    let host = |host: &String| ProbeHost { name: host.clone(), address: host.clone() };
+    let hosts = arguments.hosts.iter().map(host).collect();
+    let exporter = match Exporter::start(&arguments.export, monitor.keeper.log(), hosts) {
+        Ok(exporter) => exporter,
+        Err(reason) => {
+            console::error(&format!("monitor: {reason}"), None);
+            return ExitStatus::Unable;
         }
-        monitor.test();
-    });
+    };
+    let exit = monitor.run();
     monitor.keeper.finish();
-    ExitStatus::Success
+    drop(exporter);
+    exit
 }
 
+/// Reads the log, and prepares everything.
 fn prepare(arguments: &MonitorArguments, interrupts: InterruptSignals) -> Result<Monitor<'_>, String> {
     let log = arguments.results.open_log()?;
     let now = realtime_now();
@@ -116,6 +118,21 @@ impl Monitor<'_> {
             || self.end.is_some_and(|end| monotonic_now() >= end)
     }
 
+    fn run(&self) -> ExitStatus {
+        if self.arguments.once {
+            return self.once();
+        }
+        thread::scope(|scope| {
+            if !self.arguments.no_probes {
+                for host in &self.arguments.hosts {
+                    scope.spawn(|| self.probe(host));
+                }
+            }
+            self.test();
+        });
+        ExitStatus::Success
+    }
+
     /// One test of each host, now.
     fn once(&self) -> ExitStatus {
         let mut exit = ExitStatus::Success;
@@ -127,7 +144,6 @@ impl Monitor<'_> {
                 exit = ExitStatus::Missed;
             }
         }
-        self.keeper.finish();
         exit
     }
 }
