@@ -47,6 +47,10 @@ impl HttpResponse {
         Self { status: "200 OK", kind: METRICS_TYPE, body }
     }
 
+    pub(crate) const fn html(body: String) -> Self {
+        Self { status: "200 OK", kind: "text/html; charset=utf-8", body }
+    }
+
     /// Refusal, with its reason.
     pub(crate) fn refusal(status: &'static str, reason: &str) -> Self {
         Self { status, kind: PLAIN_TYPE, body: format!("{reason}\n") }

@@ -7,6 +7,7 @@ mod arguments;
 mod download;
 mod end_signal;
 mod latest_page;
+mod live_page;
 #[cfg(feature = "otlp")]
 mod otlp;
 #[cfg(feature = "otlp")]
@@ -38,6 +39,7 @@ use shipping_state::ShippingState;
 use crate::console;
 use crate::http_server::{HttpRequest, HttpResponse, HttpServer};
 use latest_page::LatestPage;
+use live_page::LivePage;
 
 /// Time between looks into the log: any process may write there.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
@@ -66,7 +68,7 @@ impl Exporter {
         if arguments.metrics.is_some() || arguments.textfile.is_some() {
             let page = Arc::new(LatestPage::new(log, arguments.textfile.clone(), shipping)?);
             if let Some(address) = arguments.metrics {
-                serve(address, Arc::clone(&page), ProbeService::new(hosts, arguments.probe_any)?)?;
+                serve(address, Arc::clone(&page), LivePage::new(log), ProbeService::new(hosts, arguments.probe_any)?)?;
             }
             let signal = Arc::clone(&signal);
             spawn("export-metrics", alive, move || page.follow(&signal))?;
@@ -179,12 +181,21 @@ pub(crate) fn ship_once(arguments: &OtlpArguments, log: &ResultLog) -> Result<Sh
     }
 }
 
-/// Serves `/metrics` and `/probe`.
-fn serve(address: std::net::SocketAddr, page: Arc<LatestPage>, probes: ProbeService) -> Result<(), String> {
+/// Serves `/metrics`, `/probe` and the live page.
+fn serve(
+    address: std::net::SocketAddr,
+    page: Arc<LatestPage>,
+    live: LivePage,
+    probes: ProbeService,
+) -> Result<(), String> {
     let answer = move |request: &HttpRequest| match request.path.as_str() {
+        "/" => match live.html() {
+            Ok(html) => HttpResponse::html(html),
+            Err(reason) => HttpResponse::refusal("500 Internal Server Error", &reason),
+        },
         "/metrics" => HttpResponse::metrics(page.text()),
         "/probe" => probes.answer(request),
-        _ => HttpResponse::refusal("404 Not Found", "there are /metrics and /probe?target=HOST&module=rtt|loss|mtu"),
+        _ => HttpResponse::refusal("404 Not Found", "there are /, /metrics and /probe?target=HOST&module=rtt|loss|mtu"),
     };
     let server = HttpServer::start(address, answer)
         .map_err(|cause| format!("serving metrics at {address}: {}", linerate_sys::describe_os_error(&cause)))?;
