@@ -101,7 +101,7 @@ fn pages_and_text_files_have_the_last_results() {
     log.append(&skipped).expect("written");
     assert!(has(&format!("linerate_last_outcome{{{pair},outcome=\"skipped\"}} 1")), "{}", metrics.page());
     let (status, html) = metrics.get("/", "");
-    assert!(status.ends_with("200 OK") && html.contains("id=\"direction-0-1\""), "{status}: {} bytes", html.len());
+    assert!(status.ends_with("200 OK") && html.contains("<b>a → b</b>"), "{status}: {} bytes", html.len());
     let page = metrics.page();
     metrics.process.signal("TERM");
     metrics.process.finish(LIMIT).expect_code(0);
