@@ -77,6 +77,8 @@ test)
     require node nodejs
     require npm npm
     command -v chromium >/dev/null || required+=(chromium fonts-dejavu-core)
+    # Links in the lab without segmentation by the sender.
+    PATH=$PATH:/usr/sbin:/sbin require ethtool ethtool
     # Exports are checked by the tools that read them.
     require ansible-lint ansible-lint
     require ansible-playbook ansible-core
