@@ -12,6 +12,7 @@ mod commands;
 mod cost;
 mod description;
 mod error;
+mod free_slots;
 pub mod fuzzing;
 mod identity;
 mod iso_duration;

@@ -32,6 +32,13 @@ pub struct PlannedSession {
     pub phase: u32,
 }
 
+impl PlannedSession {
+    /// True when it runs in the cycle of this number.
+    pub(crate) fn is_due(&self, cycle: u128) -> bool {
+        (cycle + u128::from(self.phase)).is_multiple_of(u128::from(self.every))
+    }
+}
+
 /// Sessions of all hosts over time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Timetable {
@@ -107,7 +114,7 @@ impl Timetable {
     }
 
     fn cycle_starts(&self, cycle: u128) -> impl Iterator<Item = SessionStart<'_>> {
-        let due = move |one: &&PlannedSession| (cycle + u128::from(one.phase)).is_multiple_of(u128::from(one.every));
+        let due = move |one: &&PlannedSession| one.is_due(cycle);
         self.sessions.iter().filter(due).filter_map(move |planned| self.start_in(planned, cycle))
     }
 
@@ -191,14 +198,22 @@ fn place(
 }
 
 /// Load of an uplink.
-struct UplinkLoad<'a> {
-    uplink: &'a str,
-    demand: f64,
+pub(crate) struct UplinkLoad<'a> {
+    pub(crate) uplink: &'a str,
+    pub(crate) demand: f64,
     capacity: f64,
 }
 
+impl UplinkLoad<'_> {
+    /// True when the uplink carries this next to what it carries already.
+    pub(crate) fn fits(&self, used: f64) -> bool {
+        // Rates are decimal fractions: a sum that is the capacity must fit.
+        used + self.demand <= self.capacity * (1.0 + 1e-9)
+    }
+}
+
 /// Loads of the uplinks that a session crosses. A test of unknown rate takes all of an uplink.
-fn uplink_loads<'a>(description: &'a FleetDescription, session: &TestSession) -> Vec<UplinkLoad<'a>> {
+pub(crate) fn uplink_loads<'a>(description: &'a FleetDescription, session: &TestSession) -> Vec<UplinkLoad<'a>> {
     let [first, second] = [0, 1].map(|index| uplink(description, &session.addresses[index]));
     if first == second {
         return Vec::new();
@@ -229,11 +244,7 @@ pub(crate) fn session_rate(description: &FleetDescription, session: &TestSession
 impl<'a> TakenSlots<'a> {
     fn has_room(&self, slot: u32, seats: [u32; 2], loads: &[UplinkLoad<'_>]) -> bool {
         seats.iter().all(|seat| !self.hosts.contains(&(slot, *seat)))
-            && loads.iter().all(|load| {
-                let used = self.uplinks.get(&(slot, load.uplink)).copied().unwrap_or_default();
-                // Rates are decimal fractions: a sum that is the capacity must fit.
-                used + load.demand <= load.capacity * (1.0 + 1e-9)
-            })
+            && loads.iter().all(|load| load.fits(self.uplinks.get(&(slot, load.uplink)).copied().unwrap_or_default()))
     }
 
     fn take(&mut self, slot: u32, seats: [u32; 2], loads: &[UplinkLoad<'a>]) {
