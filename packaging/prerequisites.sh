@@ -20,6 +20,10 @@ fi
 # The cryptography library for iperf3's authentication is C. It needs a compiler, but no cmake.
 command -v "${CC:-cc}" >/dev/null || required+=(gcc libc6-dev)
 
+# Servers of NATS, at the locked version: distributions have older ones. crates/nats/tests/support/mod.rs names it, too.
+nats_version=2.15.2
+nats_server=${XDG_CACHE_HOME:-$HOME/.cache}/linerate/nats-server-$nats_version
+
 # The lab: `lab HOW` with require or use. Its kernel is built from the distribution's sources once; paths are set up with
 # ip and tc.
 lab() {
@@ -91,6 +95,9 @@ test)
     PATH=$PATH:/usr/sbin:/sbin require sysctl procps
     require udevadm udev
     python3 -c 'import ensurepip' 2>/dev/null || required+=(python3-venv)
+    # Servers of NATS for the tests of fleets, and certificates for them.
+    require openssl openssl
+    [ -x "$nats_server/nats-server" ] || require go golang-go
     # A test checks that clippy refuses what the pure crates ban.
     cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
     ;;
@@ -121,10 +128,20 @@ python_packages() {
     fi
 }
 
+go_packages() {
+    if [ "$task" = test ] && ! [ -x "$nats_server/nats-server" ]; then
+        # From 1.21 on, Go fetches the version that the module asks for.
+        GOBIN=$nats_server GOTOOLCHAIN=auto GOFLAGS=-trimpath \
+            go install "github.com/nats-io/nats-server/v2@v$nats_version" ||
+            echo "Go 1.21 or later is needed for nats-server (https://go.dev/dl): its tests will fail as not run." >&2
+    fi
+}
+
 wanted=("${required[@]}" "${useful[@]}")
 if [ ${#wanted[@]} -eq 0 ]; then
     node_packages
     python_packages
+    go_packages
     exit 0
 fi
 
@@ -161,6 +178,7 @@ if install_with_apt; then
     stop_new_services
     node_packages
     python_packages
+    go_packages
     exit 0
 fi
 echo "Could not install: ${wanted[*]}" >&2
