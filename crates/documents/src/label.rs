@@ -48,6 +48,7 @@ kinds! {
     ChangeReports "change-reports" "Rollback of changes" false;
     ChangeSets "change-sets" "Changes to this host" false;
     Comparison "comparison" "Comparison of two runs" false;
+    FleetMembers "fleet-members" "Members of a fleet" false;
     FleetPlan "fleet-plan" "Timetable of a fleet" false;
     FleetResult "fleet-result" "Result of a test of a fleet" true;
     HostCheck "host-check" "Requirements of this host" true;

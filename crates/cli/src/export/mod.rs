@@ -16,7 +16,7 @@ mod probe;
 #[cfg_attr(not(feature = "otlp"), expect(dead_code, reason = "only OTLP ships"))]
 mod shipping_state;
 
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ const END_MARGIN: Duration = Duration::from_secs(1);
 pub(crate) struct Exporter {
     signal: Arc<EndSignal>,
     /// Disconnected when all threads have ended.
-    ends: mpsc::Receiver<()>,
+    ends: Mutex<mpsc::Receiver<()>>,
 }
 
 impl Exporter {
@@ -73,7 +73,7 @@ impl Exporter {
             let signal = Arc::clone(&signal);
             spawn("export-metrics", alive, move || page.follow(&signal))?;
         }
-        Ok(Self { signal, ends })
+        Ok(Self { signal, ends: Mutex::new(ends) })
     }
 }
 
@@ -81,7 +81,8 @@ impl Drop for Exporter {
     fn drop(&mut self) {
         self.signal.end();
         // Nothing is ever sent: the channel ends with the last thread.
-        let _ = self.ends.recv_timeout(FLUSH_LIMIT + END_MARGIN);
+        let ends = self.ends.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = ends.recv_timeout(FLUSH_LIMIT + END_MARGIN);
     }
 }
 

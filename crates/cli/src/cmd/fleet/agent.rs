@@ -1,9 +1,11 @@
 //! `linerate fleet agent`: runs the tests that one address starts, at their times.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use linerate_fleet::{FleetDescription, SessionStart, TestWeight, Timetable, session_command};
+use linerate_fleet::{FleetDescription, SessionStart, TestSession, TestWeight, Timetable, session_command};
 use linerate_sys::clock::{monotonic_now, realtime_now};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{MonotonicTime, WallTime, display};
@@ -22,75 +24,127 @@ const LIGHT_LIMIT: Duration = Duration::from_secs(60);
 /// Longest sleep of which each missed test is recorded; of a longer one it is the first.
 const MAX_RECORDED_SLEEP: Duration = Duration::from_secs(600);
 
-/// Agent of one address.
-struct FleetAgent<'a> {
-    description: &'a FleetDescription,
-    program: TestProgram,
-    interrupts: InterruptSignals,
-    keeper: ResultKeeper,
+/// Parts of an agent that outlive a description.
+pub(super) struct AgentTools {
+    pub(super) program: TestProgram,
+    pub(super) interrupts: InterruptSignals,
+    pub(super) keeper: ResultKeeper,
     /// Time of the end, with `--for`.
     end: Option<MonotonicTime>,
+    /// Threads that export the results; they end with the agent.
+    _exporter: Exporter,
+}
+
+/// State that the transport of the description sets while the agent runs.
+#[derive(Debug, Default)]
+pub(super) struct AgentState {
+    /// True when the agent has another description, or another agent has its name.
+    pub(super) is_replaced: AtomicBool,
+    /// Reason why no test may start.
+    pub(super) obstacle: Mutex<Option<String>>,
+}
+
+/// Agent of one address with one description.
+pub(super) struct FleetAgent<'a> {
+    pub(super) address: &'a str,
+    pub(super) description: &'a FleetDescription,
+    pub(super) timetable: &'a Timetable,
+    pub(super) tools: &'a AgentTools,
+    pub(super) state: &'a AgentState,
 }
 
 pub(super) fn run(arguments: &AgentArguments) -> ExitStatus {
-    let prepared = plan::read(&arguments.file).and_then(|description| {
+    let Some(file) = &arguments.file else { return refuse("no description is given") };
+    let prepared = plan::read(file).and_then(|description| {
         plan::check_address(&description, &arguments.address)?;
         let timetable = Timetable::new(&description).map_err(|error| error.to_string())?;
-        Ok((description, timetable, arguments.results.open_log()?, TestProgram::new()?))
+        Ok((description, timetable))
     });
-    let (description, timetable, log, program) = match prepared {
+    let (description, timetable) = match prepared {
         Ok(prepared) => prepared,
-        Err(reason) => {
-            console::error(&format!("fleet agent: {reason}"), None);
-            return ExitStatus::Unable;
-        }
+        Err(reason) => return refuse(&reason),
     };
-    let interrupts = match interrupts() {
-        Ok(interrupts) => interrupts,
+    let tools = match AgentTools::new(arguments, other_hosts(&description, &arguments.address)) {
+        Ok(tools) => tools,
         Err(exit) => return exit,
     };
-    let now = realtime_now();
-    let own = [timetable.next_exclusive(&arguments.address, now), timetable.next_light(&arguments.address, now)];
-    if own.iter().all(Option::is_none) {
-        console::note(
-            "no test starts at this address: the agents of the others start them, and need a `linerate serve` here",
-        );
+    let (description, timetable, state) = (&description, &timetable, &AgentState::default());
+    let agent = FleetAgent { address: &arguments.address, description, timetable, tools: &tools, state };
+    if !agent.announce() {
         return ExitStatus::Success;
     }
-    for start in own.iter().flatten() {
-        console::note(&format!("next: {}", text::start_line(start)));
-    }
-    // It ends its threads at signals, for which it needs those to be blocked.
-    let exporter = match Exporter::start(&arguments.export, &log, other_hosts(&description, &arguments.address)) {
-        Ok(exporter) => exporter,
-        Err(reason) => {
-            console::error(&format!("fleet agent: {reason}"), None);
-            return ExitStatus::Unable;
-        }
-    };
-    let keeper = ResultKeeper::new(log, arguments.results.json);
-    let end = arguments.duration.map(|duration| monotonic_now() + duration);
-    let (description, timetable) = (&description, &timetable);
-    let agent = FleetAgent { description, program, interrupts, keeper, end };
-    thread::scope(|scope| {
-        scope.spawn(|| agent.perform(LIGHT_LIMIT, |after| timetable.next_light(&arguments.address, after)));
-        agent.perform(timetable.clock_guard, |after| timetable.next_exclusive(&arguments.address, after));
-    });
-    agent.keeper.finish();
-    drop(exporter);
+    agent.follow_timetable();
+    tools.keeper.finish();
     ExitStatus::Success
 }
 
 /// Hosts of the description that `/probe` may measure from here.
-fn other_hosts(description: &FleetDescription, own: &str) -> Vec<ProbeHost> {
+pub(super) fn other_hosts(description: &FleetDescription, own: &str) -> Vec<ProbeHost> {
     let others = description.addresses.iter().filter(|(name, _)| *name != own);
     others.map(|(name, entry)| ProbeHost { name: name.clone(), address: entry.address.clone() }).collect()
 }
 
+pub(super) fn refuse(reason: &str) -> ExitStatus {
+    console::error(&format!("fleet agent: {reason}"), None);
+    ExitStatus::Unable
+}
+
+impl AgentTools {
+    /// Tools of an agent; `/probe` measures `hosts`.
+    pub(super) fn new(arguments: &AgentArguments, hosts: Vec<ProbeHost>) -> Result<Self, ExitStatus> {
+        let opened = arguments.results.open_log().and_then(|log| Ok((log, TestProgram::new()?)));
+        let (log, program) = opened.map_err(|reason| refuse(&reason))?;
+        // The exporter's threads leave the signals to this one.
+        let interrupts = interrupts()?;
+        let exporter = Exporter::start(&arguments.export, &log, hosts).map_err(|reason| refuse(&reason))?;
+        let keeper = ResultKeeper::new(log, arguments.results.json);
+        let end = arguments.duration.map(|duration| monotonic_now() + duration);
+        Ok(Self { program, interrupts, keeper, end, _exporter: exporter })
+    }
+
+    /// True when the agent ends, whatever its description.
+    pub(super) fn is_over(&self) -> bool {
+        self.interrupts.pending().is_some()
+            || self.keeper.is_unheard()
+            || self.end.is_some_and(|end| monotonic_now() >= end)
+    }
+}
+
+impl AgentState {
+    pub(super) fn obstacle(&self) -> Option<String> {
+        self.obstacle.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 impl<'a> FleetAgent<'a> {
+    /// Shows the next tests; false when none starts here.
+    pub(super) fn announce(&self) -> bool {
+        let now = realtime_now();
+        let own = [self.timetable.next_exclusive(self.address, now), self.timetable.next_light(self.address, now)];
+        if own.iter().all(Option::is_none) {
+            console::note(
+                "no test starts at this address: the agents of the others start them, and need a `linerate serve` here",
+            );
+            return false;
+        }
+        for start in own.iter().flatten() {
+            console::note(&format!("next: {}", text::start_line(start)));
+        }
+        true
+    }
+
+    /// Runs the tests of the timetable until the end.
+    pub(super) fn follow_timetable(&self) {
+        let (timetable, address) = (self.timetable, self.address);
+        thread::scope(|scope| {
+            scope.spawn(|| self.perform(LIGHT_LIMIT, |after| timetable.next_light(address, after)));
+            self.perform(timetable.clock_guard, |after| timetable.next_exclusive(address, after));
+        });
+    }
+
     /// Runs one test after the other until the end.
     fn perform(&self, guard: Duration, next: impl Fn(WallTime) -> Option<SessionStart<'a>>) {
-        let wait = PlannedWait { interrupts: &self.interrupts, guard };
+        let wait = PlannedWait { interrupts: &self.tools.interrupts, guard };
         let mut after = realtime_now();
         // End of the test before.
         let mut busy_until = after;
@@ -105,7 +159,7 @@ impl<'a> FleetAgent<'a> {
                     if late > MAX_RECORDED_SLEEP {
                         after = realtime_now();
                     }
-                    self.keeper.keep(&planned(&start).skipped(missed(late, start.at < busy_until)));
+                    self.tools.keeper.keep(&planned(&start).skipped(missed(late, start.at < busy_until)));
                 }
                 WaitEnding::ClockSet => after = realtime_now(),
                 WaitEnding::Over => return,
@@ -113,23 +167,23 @@ impl<'a> FleetAgent<'a> {
         }
     }
 
-    fn is_over(&self) -> bool {
-        self.interrupts.pending().is_some()
-            || self.keeper.is_unheard()
-            || self.end.is_some_and(|end| monotonic_now() >= end)
+    pub(super) fn is_over(&self) -> bool {
+        self.tools.is_over() || self.state.is_replaced.load(Ordering::Relaxed)
     }
 
-    fn start(&self, start: &SessionStart<'_>) {
+    /// Runs a test now, or records why it may not start.
+    pub(super) fn start(&self, start: &SessionStart<'_>) {
+        if let Some(obstacle) = self.state.obstacle() {
+            self.tools.keeper.keep(&planned(start).skipped(obstacle));
+            return;
+        }
         let Some(words) = session_command(self.description, start.session) else { return };
-        let limit = match start.session.weight {
-            TestWeight::Exclusive => start.session.duration,
-            TestWeight::Light => LIGHT_LIMIT,
-        };
-        let ending = self.program.run(&words, limit, self.interrupts);
+        let limit = time_limit(start.session);
+        let ending = self.tools.program.run(&words, limit, self.tools.interrupts);
         if let Some(run) = &ending.run {
             recorder::keep_silently(run);
         }
-        self.keeper.keep(&planned(start).ended(ending));
+        self.tools.keeper.keep(&planned(start).ended(ending));
     }
 }
 
@@ -143,7 +197,15 @@ fn missed(late: Duration, was_busy: bool) -> String {
     if late > MAX_RECORDED_SLEEP { format!("{cause}; later tests until now were not started either") } else { cause }
 }
 
-fn planned(start: &SessionStart<'_>) -> PlannedTest {
+/// Longest time of a test.
+pub(super) fn time_limit(session: &TestSession) -> Duration {
+    match session.weight {
+        TestWeight::Exclusive => session.duration,
+        TestWeight::Light => LIGHT_LIMIT,
+    }
+}
+
+pub(super) fn planned(start: &SessionStart<'_>) -> PlannedTest {
     let session = start.session;
     PlannedTest {
         task: session.task.to_string(),

@@ -1,6 +1,8 @@
 //! `linerate fleet`: tests between many hosts, by a description that all of them have.
 
 mod agent;
+#[cfg(feature = "nats")]
+mod nats;
 mod plan;
 mod report;
 mod text;
@@ -39,6 +41,24 @@ enum FleetCommand {
     Agent(AgentArguments),
     /// Show the results of a fleet as one page: what limits each direction, over time
     Report(FleetReportArguments),
+    /// Give a description to the agents of a fleet, by NATS
+    ///
+    /// Makes the streams and buckets that are missing. Agents take up a changed description by themselves.
+    #[cfg(feature = "nats")]
+    Publish(nats::PublishArguments),
+    /// List the agents of a fleet that run, by NATS
+    #[cfg(feature = "nats")]
+    Members(nats::MembersArguments),
+    /// Run a test of the description between two addresses now, at a time or again and again, by NATS
+    ///
+    /// The agent of the address that starts it runs it in a slot that the timetable leaves free for both hosts.
+    #[cfg(feature = "nats")]
+    Run(nats::RunArguments),
+    /// Append the results of all agents to a file, each once, by NATS
+    ///
+    /// It runs until it is interrupted, and goes on where it was, also after it was killed.
+    #[cfg(feature = "nats")]
+    Collect(nats::CollectArguments),
 }
 
 /// `linerate fleet plan`.
@@ -64,9 +84,11 @@ struct PlanArguments {
 /// `linerate fleet agent`.
 #[derive(Debug, Args)]
 struct AgentArguments {
-    /// The description: a file or a URL in the format of psConfig (docs/fleet.md); it is read once
+    /// The description: a file or a URL in the format of psConfig (docs/fleet.md), read once; with --nats it comes from the servers
     #[arg(value_hint = ValueHint::FilePath)]
-    file: PathBuf,
+    #[cfg_attr(feature = "nats", arg(required_unless_present = "servers", conflicts_with = "servers"))]
+    #[cfg_attr(not(feature = "nats"), arg(required = true))]
+    file: Option<PathBuf>,
     /// Name of the address of this host
     #[arg(long, value_name = "NAME")]
     address: String,
@@ -79,6 +101,10 @@ struct AgentArguments {
     /// Export.
     #[command(flatten)]
     export: ExportArguments,
+    /// Servers.
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    nats: nats::AgentServers,
 }
 
 fn parse_time(text: &str) -> Result<WallTime, String> {
@@ -89,7 +115,17 @@ fn parse_time(text: &str) -> Result<WallTime, String> {
 pub(crate) fn run(arguments: &FleetArguments) -> ExitStatus {
     match &arguments.command {
         FleetCommand::Plan(arguments) => plan::run(arguments),
+        #[cfg(feature = "nats")]
+        FleetCommand::Agent(arguments) if arguments.nats.is_given() => nats::run_agent(arguments),
         FleetCommand::Agent(arguments) => agent::run(arguments),
         FleetCommand::Report(arguments) => report::run(arguments),
+        #[cfg(feature = "nats")]
+        FleetCommand::Publish(arguments) => nats::publish(arguments),
+        #[cfg(feature = "nats")]
+        FleetCommand::Members(arguments) => nats::members(arguments),
+        #[cfg(feature = "nats")]
+        FleetCommand::Run(arguments) => nats::run_task(arguments),
+        #[cfg(feature = "nats")]
+        FleetCommand::Collect(arguments) => nats::collect(arguments),
     }
 }

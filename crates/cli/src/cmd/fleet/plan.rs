@@ -70,8 +70,12 @@ pub(super) fn check_address(description: &FleetDescription, name: &str) -> Resul
 
 /// Reads a description from a file, the standard input or a web server.
 pub(super) fn read(file: &Path) -> Result<FleetDescription, String> {
-    let text = text(file).map_err(|cause| format!("reading {}: {cause}", file.display()))?;
-    FleetDescription::read(&text).map_err(|error| format!("{}: {error}", file.display()))
+    FleetDescription::read(&read_text(file)?).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// Text of a description from a file, the standard input or a web server.
+pub(super) fn read_text(file: &Path) -> Result<String, String> {
+    text(file).map_err(|cause| format!("reading {}: {cause}", file.display()))
 }
 
 fn text(file: &Path) -> Result<String, String> {

@@ -98,7 +98,7 @@ pub(super) fn start_line(start: &SessionStart<'_>) -> String {
     format!("{}  {}", date_and_time(start.at), session_line(start.session))
 }
 
-fn session_line(session: &TestSession) -> String {
+pub(super) fn session_line(session: &TestSession) -> String {
     let [first, second] = &session.addresses;
     let arrow = match session.directions {
         SessionDirections::Forward => "->",
@@ -117,6 +117,16 @@ fn length(time: Duration) -> String {
     display::duration(Duration::from_secs(time.as_secs()))
 }
 
-fn counted(count: usize, noun: &str) -> String {
+pub(super) fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Number of copies on servers, at the beginning of a sentence.
+#[cfg(feature = "nats")]
+pub(super) fn copies(count: usize) -> String {
+    match count {
+        1 => "One copy".to_owned(),
+        3 => "Three copies".to_owned(),
+        count => format!("{count} copies"),
+    }
 }
