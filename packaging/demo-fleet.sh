@@ -17,6 +17,18 @@ if [ "${LINERATE_DEMO_FLEET:-}" != inside ]; then
         target=$(cargo metadata --no-deps --locked --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
         linerate=$target/release/linerate
     fi
+    # Three servers of NATS carry the description and the results, where they are installed or Go can build them.
+    version=$(sed -n 's/^nats_version=//p' packaging/prerequisites.sh)
+    cache=${XDG_CACHE_HOME:-$HOME/.cache}/linerate/nats-server-$version
+    if [ ! -x "$cache/nats-server" ] && command -v go >/dev/null; then
+        say "building nats-server $version"
+        GOBIN=$cache GOTOOLCHAIN=auto GOFLAGS=-trimpath go install "github.com/nats-io/nats-server/v2@v$version" || true
+    fi
+    if [ -x "$cache/nats-server" ]; then
+        export NATS_SERVER=$cache/nats-server
+    else
+        echo "Without NATS: install Go 1.21 or later (https://go.dev/dl) to see the fleet meet there."
+    fi
     directory=$(realpath -m "${1:-target/demo-fleet}")
     rm -rf "$directory"
     mkdir -p "$directory"
@@ -74,18 +86,56 @@ END
 say "linerate fleet plan fleet.json"
 "$LINERATE" fleet plan "$directory/fleet.json"
 
+transport=("$directory/fleet.json")
+if [ -n "${NATS_SERVER:-}" ]; then
+    say "three servers of NATS, and linerate fleet publish fleet.json"
+    servers=nats://10.77.0.1:4222,nats://10.77.0.2:4222,nats://10.77.0.3:4222
+    number=0
+    for host in "${hosts[@]}"; do
+        number=$((number + 1))
+        mkdir -p "$directory/$host"
+        ip netns exec "$host" "$NATS_SERVER" -js -sd "$directory/$host/nats" -n "$host" -a "10.77.0.$number" \
+            --cluster "nats://10.77.0.$number:6222" --cluster_name demo \
+            --routes nats://10.77.0.1:6222,nats://10.77.0.2:6222,nats://10.77.0.3:6222 >"$directory/$host/nats.log" 2>&1 &
+    done
+    published=0
+    for _ in $(seq 30); do
+        if ip netns exec berlin "$LINERATE" fleet publish "$directory/fleet.json" --nats "$servers" 2>"$directory/publish.log"; then
+            published=1
+            break
+        fi
+        sleep 1
+    done
+    cat "$directory/publish.log"
+    [ "$published" -eq 1 ]
+    transport=(--nats "$servers")
+fi
+
 say "an agent and a server on each host, for one cycle"
 agents=()
 for host in "${hosts[@]}"; do
     export LINERATE_HISTORY="$directory/$host/history.sqlite" LINERATE_STATE="$directory/$host/state"
     mkdir -p "$directory/$host"
     ip netns exec "$host" "$LINERATE" serve >"$directory/$host/serve.log" 2>&1 &
-    ip netns exec "$host" "$LINERATE" fleet agent "$directory/fleet.json" --address "$host" \
+    ip netns exec "$host" "$LINERATE" fleet agent "${transport[@]}" --address "$host" \
         --results "$directory/$host/results" --for "${LINERATE_DEMO_TIME:-95s}" &
     agents+=($!)
 done
+if [ -n "${NATS_SERVER:-}" ]; then
+    results=("$directory/results.jsonl")
+    ip netns exec berlin "$LINERATE" fleet collect --results "${results[0]}" --nats "$servers" >"$directory/collect.log" 2>&1 &
+    collect=$!
+    sleep 5
+    ip netns exec berlin "$LINERATE" fleet members --nats "$servers"
+fi
 for agent in "${agents[@]}"; do wait "$agent"; done
+if [ -n "${NATS_SERVER:-}" ]; then
+    sleep 3
+    kill "$collect"
+    wait "$collect" || true
+fi
 
 say "linerate fleet report"
-"$LINERATE" fleet report "$directory"/*/results --format text
-"$LINERATE" fleet report "$directory"/*/results --title "Three hosts on one machine" --out "$directory/linerate-fleet.html"
+[ -n "${NATS_SERVER:-}" ] || results=("$directory"/*/results)
+"$LINERATE" fleet report "${results[@]}" --format text
+"$LINERATE" fleet report "${results[@]}" --title "Three hosts on one machine" --out "$directory/linerate-fleet.html"
