@@ -50,7 +50,7 @@ pub enum SessionOutcome {
     Done,
     /// It was started, and has no result.
     Failed,
-    /// It was not started.
+    /// It was not started, or linerate was ended during it.
     Skipped,
 }
 

@@ -120,7 +120,7 @@ fn gauge(name: &str, unit: &str, help: &str, points: &[Value]) -> Option<Value> 
     is_there.then(|| json!({ "name": name, "unit": unit, "description": help, "gauge": { "dataPoints": points } }))
 }
 
-/// Sum of results by outcome; each point counts its own result (delta), so that results sent twice can be told by their times.
+/// Sum of results by outcome; each point counts its own result (delta), by whose time a result that came twice is recognised.
 fn outcome_sum(points: &[Value]) -> Option<Value> {
     const DELTA: u8 = 1;
     let is_there = !points.is_empty();

@@ -23,7 +23,7 @@ pub fn session_command(description: &FleetDescription, session: &TestSession) ->
             add(&["test", address, "-t", &time, "-P", &streams]);
             add(direction(session));
             if let Some(name) = &test.spec.congestion {
-                add(&["--congestion", name]);
+                add(&[&format!("--congestion={name}")]);
             }
             if let Some(size) = test.spec.window_size {
                 add(&["--window", &size.to_string()]);

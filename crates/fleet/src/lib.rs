@@ -17,6 +17,7 @@ pub mod fuzzing;
 mod identity;
 mod iso_duration;
 mod pairs;
+mod plain_host;
 pub mod pscheduler;
 mod seats;
 mod sessions;
@@ -33,5 +34,6 @@ pub use description::{
     UplinkEntry,
 };
 pub use error::FleetError;
+pub use plain_host::is_plain_host;
 pub use sessions::{SessionDirections, TestSession, TestWeight};
 pub use timetable::{PlannedSession, SessionStart, Timetable};

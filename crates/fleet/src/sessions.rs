@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::description::{FleetDescription, ScheduleEntry, TaskEntry, TestEntry};
 use crate::identity::hash;
 use crate::pairs::{self, AddressPair};
+use crate::plain_host::is_plain_host;
 use crate::{FleetError, seats};
 
 /// Largest number of hosts of a timetable.
@@ -118,6 +119,10 @@ fn check_references(description: &FleetDescription) -> Result<(), FleetError> {
     let uplinks = &description.meta.linerate.uplinks;
     for (name, entry) in &description.addresses {
         let owner = format!("address {name:?}");
+        if !is_plain_host(&entry.address) {
+            let reason = format!("{:?} is no host name or address, with or without a port", entry.address);
+            return Err(FleetError::unusable(owner, reason));
+        }
         if let Some(host) = entry.host.as_ref().filter(|host| !description.hosts.contains_key(*host)) {
             return Err(unknown(&owner, "host", host));
         }

@@ -287,10 +287,7 @@ fn agents_share_the_sessions() {
             assert!(started.insert(start.session.clone()), "{:?} is started twice", start.session);
             let command = linerate_fleet::session_command(&description, start.session).expect("its command");
             assert_eq!(command[..4], ["test", start.session.other_address(), "-t", "10s"].map(str::to_owned));
-            assert!(
-                command.ends_with(&["--congestion", "cubic", "--window", "65536"].map(str::to_owned)),
-                "{command:?}"
-            );
+            assert!(command.ends_with(&["--congestion=cubic", "--window", "65536"].map(str::to_owned)), "{command:?}");
             after = WallTime::from_unix(start.at.since_unix_epoch() + Duration::from_nanos(1));
         }
         let mut after = WallTime::default();

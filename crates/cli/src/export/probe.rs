@@ -3,13 +3,13 @@
 //! Each probe is a `linerate path` of its own: a few packets, and no search for the capacity. The hosts and the number of probes
 //! at once are bounded, since anyone who reaches the address can ask.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use linerate_documents::run::RunDocument;
 use linerate_export::Exposition;
+use linerate_fleet::is_plain_host;
 use linerate_sys::clock::monotonic_now;
 use linerate_sys::{command, process};
 
@@ -27,9 +27,6 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time that the scraper needs for the answer.
 const ANSWER_MARGIN: Duration = Duration::from_millis(500);
-
-/// Longest name of a host (RFC 1035).
-const MAX_HOST: usize = 253;
 
 /// Host that may be probed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,17 +141,6 @@ impl Drop for ProbeSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// True for a host name or address: none of the other forms of a host, which start a lab or log in elsewhere.
-fn is_plain_host(target: &str) -> bool {
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
-    let is_name = |name: &str| !name.is_empty() && !name.starts_with('-') && name.bytes().all(is_name);
-    let has_port = target
-        .rsplit_once(':')
-        .is_some_and(|(name, port)| is_name(name) && !["lab", "ssh"].contains(&name) && port.parse::<u16>().is_ok());
-    let is_address = target.parse::<IpAddr>().is_ok() || target.parse::<SocketAddr>().is_ok();
-    target.len() <= MAX_HOST && (is_name(target) || has_port || is_address)
 }
 
 /// Time for the measurement: that of the scraper less the time for the answer.

@@ -111,13 +111,18 @@ impl TestProgram {
             Ok(CommandEnding::TooLate) => {
                 TestEnding::failed(format!("it took longer than {}, and was ended", display::duration(limit)))
             }
-            Ok(CommandEnding::Interrupted(_)) => TestEnding::failed("interrupted"),
+            // The end of this program is no failure of the path.
+            Ok(CommandEnding::Interrupted(_)) => TestEnding {
+                outcome: SessionOutcome::Skipped,
+                reason: Some("linerate was ended during the test".to_owned()),
+                run: None,
+            },
             Err(error) => TestEnding::failed(error.to_string()),
         }
     }
 }
 
-/// A missed threshold is a result, and so is a part of one.
+/// A missed threshold is a result.
 fn ended(status: ProgramStatus, run: Option<RunDocument>, first: String) -> TestEnding {
     match (status.code(), run) {
         (Some(0 | 1), run @ Some(_)) => TestEnding { outcome: SessionOutcome::Done, reason: None, run },

@@ -27,7 +27,7 @@ fn whole(of: &Value) -> Option<Map<String, Value>> {
     (result.get("succeeded") == Some(&Value::Bool(true))).then(|| result.clone())
 }
 
-/// The sender's figures: its retransmissions and windows are known to nobody else. The receiver's rate is the client's.
+/// The sender's figures: only it knows its retransmissions and windows. The receiver's rate is the client's.
 fn throughput(test: &Specification, results: &[Value]) -> Option<Map<String, Value>> {
     let client = whole(results.first()?);
     let server = results.get(1).and_then(whole).filter(|_| test.values.reverse);

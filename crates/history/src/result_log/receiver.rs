@@ -86,7 +86,7 @@ impl ResultReceiver {
     ///
     /// # Errors
     ///
-    /// [`ResultLogError`] when the position cannot be written; the result will be sent again after a restart.
+    /// [`ResultLogError`] when the position cannot be written; the result is sent once more after a restart.
     pub fn advance(&mut self, result: &LoggedResult) -> Result<(), ResultLogError> {
         self.position = result.next.clone();
         let Some(position_file) = &self.file else { return Ok(()) };

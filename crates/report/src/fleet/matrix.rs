@@ -70,12 +70,6 @@ impl<'a> FleetMatrix<'a> {
         }
         matrix
     }
-
-    /// Number of results with an outcome.
-    #[must_use]
-    pub fn count_of(&self, results: &[FleetResult], outcome: SessionOutcome) -> usize {
-        results.iter().filter(|result| result.outcome == outcome).count()
-    }
 }
 
 impl<'a> CellState<'a> {

@@ -46,8 +46,8 @@ pub fn summary(results: &[FleetResult], style: TextStyle) -> String {
 /// Sentence on the number of results.
 pub(super) fn extent(matrix: &FleetMatrix<'_>, results: &[FleetResult]) -> String {
     let hosts = matrix.hosts.len();
-    let [failed, skipped] =
-        [SessionOutcome::Failed, SessionOutcome::Skipped].map(|outcome| matrix.count_of(results, outcome));
+    let [failed, skipped] = [SessionOutcome::Failed, SessionOutcome::Skipped]
+        .map(|outcome| results.iter().filter(|result| result.outcome == outcome).count());
     let possible = hosts * hosts.saturating_sub(1);
     format!(
         "{} results between {hosts} hosts: {} of {possible} directions measured, {failed} failed, {skipped} skipped.",

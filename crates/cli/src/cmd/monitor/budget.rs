@@ -21,9 +21,13 @@ pub(super) struct DataBudget {
 
 impl DataBudget {
     /// Budget after the results of a log, which has those of today from before a restart.
-    pub(super) fn new(limit: Option<ByteCount>, results: &[FleetResult], zone: TimeZone) -> Self {
+    pub(super) fn new<'a>(
+        limit: Option<ByteCount>,
+        results: impl Iterator<Item = &'a FleetResult>,
+        zone: TimeZone,
+    ) -> Self {
         let mut budget = Self { limit, zone, day: None, used: 0, last: HashMap::new() };
-        for result in results.iter().filter(|result| result.task == TEST_TASK) {
+        for result in results.filter(|result| result.task == TEST_TASK) {
             if let Some(run) = &result.run {
                 budget.add(&result.destination, result.at(), run.transferred_bytes());
             }
@@ -78,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_day_has_its_own_budget() {
-        let mut budget = DataBudget::new(Some(ByteCount::new(100)), &[], TimeZone::UTC);
+        let mut budget = DataBudget::new(Some(ByteCount::new(100)), std::iter::empty(), TimeZone::UTC);
         assert_eq!(budget.refusal("a", at(1)), None);
         budget.add("a", at(1), 60);
         let refusal = budget.refusal("a", at(2)).expect("120 bytes are too many");
@@ -92,7 +96,7 @@ mod tests {
 
     #[test]
     fn without_a_limit_everything_fits() {
-        let mut budget = DataBudget::new(None, &[], TimeZone::UTC);
+        let mut budget = DataBudget::new(None, std::iter::empty(), TimeZone::UTC);
         budget.add("a", at(1), u64::MAX);
         budget.add("a", at(1), u64::MAX);
         assert_eq!(budget.refusal("a", at(1)), None);

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use linerate_documents::fleet_result::FleetResult;
 use linerate_fleet::MonitorSchedule;
 use linerate_history::result_log::ResultLog;
 use linerate_sys::clock::{monotonic_now, realtime_now};
@@ -91,7 +92,8 @@ fn prepare(arguments: &MonitorArguments, interrupts: InterruptSignals) -> Result
     let read = ResultLog::read(&[log.directory().to_owned()]).map_err(|error| error.to_string())?;
     let source = host_name();
     let alarm = Alarm::new(&source, &read.results, zone.clone(), arguments.on_alert.clone());
-    let budget = DataBudget::new(arguments.daily_data, &read.results, zone.clone());
+    let is_own = |result: &&FleetResult| arguments.hosts.contains(&result.destination);
+    let budget = DataBudget::new(arguments.daily_data, read.results.iter().filter(is_own), zone.clone());
     let schedule = match &arguments.calendar {
         Some(expression) => MonitorSchedule::Calendar(expression.clone()),
         None => MonitorSchedule::Every(arguments.every),
