@@ -17,10 +17,10 @@ use super::version::SeriesVersion;
 use super::workspace::{BuildTask, BuildWorkspace, TaskResult};
 use super::{BuildEvent, BuildStep};
 
-/// Packages in the order of preference.
-const SOURCE_PACKAGES: [&str; 2] = ["linux-source-6.12", "linux-source-6.1"];
+/// Packages in the order of preference: from 7.2 on, guests need half of the processor time for their system calls.
+const SOURCE_PACKAGES: [&str; 3] = ["linux-source-7.2", "linux-source-6.12", "linux-source-6.1"];
 
-/// Debian's release that has the first of them, for systems whose own lacks it.
+/// Debian's release that has them, the first in its backports, for systems whose own lacks them.
 const NEWER_RELEASE: &str = "trixie";
 
 /// Debian's earlier release that the mirrors have, for older versions.
@@ -317,6 +317,7 @@ fn archives(targets: &[ArchiveTarget], lists: PackageLists) -> Vec<ArchiveTarget
         if let Some(release) = other {
             add(release);
             wanted.push(named(&main.address, release.into()));
+            wanted.push(named(&main.address, format!("{release}-backports")));
         }
         wanted.push(named(&main.address, format!("{}-backports", main.suite)));
     }
@@ -437,10 +438,15 @@ mod tests {
         ];
         assert_eq!(suites(PackageLists::Fresh), fresh);
         let newer = suites(PackageLists::Newer);
-        for more in ["/debian/ trixie", "/debian/ trixie-updates", "/debian-security/ trixie-security"] {
+        for more in [
+            "/debian/ trixie",
+            "/debian/ trixie-updates",
+            "/debian/ trixie-backports",
+            "/debian-security/ trixie-security",
+        ] {
             assert!(newer.iter().any(|suite| suite == more), "{more} in {newer:?}");
         }
-        assert_eq!(newer.len(), fresh.len() + 3);
+        assert_eq!(newer.len(), fresh.len() + 4);
     }
 
     #[test]

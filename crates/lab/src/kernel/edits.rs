@@ -21,13 +21,13 @@ struct SourceEdit {
 enum EditChange {
     /// The text `anchor`, which must be there exactly once, becomes `by`.
     Replace { anchor: &'static str, by: &'static str },
-    /// As above, in sources older than Linux 5.14; newer ones have the new text.
-    Backport { anchor: &'static str, by: &'static str },
+    /// As above, in the versions of the sources that have this text; the others need no change.
+    Where { anchor: &'static str, by: &'static str },
     /// The text is added at the end.
     Append(&'static str),
 }
 
-const EDITS: [SourceEdit; 8] = [
+const EDITS: [SourceEdit; 10] = [
     SourceEdit {
         name: "seeded-randomness",
         file: "drivers/char/random.c",
@@ -64,11 +64,27 @@ const EDITS: [SourceEdit; 8] = [
     SourceEdit {
         name: "files-below-an-overlay",
         file: "fs/hostfs/hostfs_kern.c",
-        change: EditChange::Backport {
+        change: EditChange::Where {
             anchor: "\t\tr = w = 1;\n\n\tname = dentry_name(file->f_path.dentry);\n",
             by: "\t\tr = w = 1;\n\n\tname = dentry_name(file_dentry(file));\n",
         },
         otherwise: "the guest's programs cannot be started",
+    },
+    // Linux 7.2, for one, has not this function in the vDSO of User-Mode Linux; rustix insists on it.
+    SourceEdit {
+        name: "getcpu-in-the-vdso",
+        file: "arch/x86/um/vdso/um_vdso.c",
+        change: EditChange::Where { anchor: "#include <linux/time.h>\n#include <asm/unistd.h>\n", by: GETCPU_CODE },
+        otherwise: WITHOUT_GETCPU,
+    },
+    SourceEdit {
+        name: "getcpu-among-the-symbols-of-the-vdso",
+        file: "arch/x86/um/vdso/vdso.lds.S",
+        change: EditChange::Where {
+            anchor: "\t\t__vdso_gettimeofday;\n\t\ttime;\n",
+            by: "\t\t__vdso_gettimeofday;\n\t\t__vdso_getcpu;\n\t\ttime;\n",
+        },
+        otherwise: WITHOUT_GETCPU,
     },
     SourceEdit {
         name: "few-drivers",
@@ -90,6 +106,13 @@ const EDITS: [SourceEdit; 8] = [
     },
 ];
 
+/// The guest has one processor.
+const GETCPU_CODE: &str = "#include <linux/time.h>\n#include <asm/unistd.h>\n\n\
+    long __vdso_getcpu(unsigned int *cpu, unsigned int *node, void *cache);\n\
+    long __vdso_getcpu(unsigned int *cpu, unsigned int *node, void *cache)\n{\n\
+    \tif (cpu)\n\t\t*cpu = 0;\n\tif (node)\n\t\t*node = 0;\n\treturn 0;\n}\n\n";
+
+const WITHOUT_GETCPU: &str = "programs that look for getcpu in the vDSO, as linerate's guest does, end at their start";
 const WITHOUT_CLOCK: &str = "programs that ask for the time in a loop, as some iperf3 do, take very long";
 
 /// Makes all changes that can be made in the tree; returns their names. The others are noted.
@@ -106,7 +129,7 @@ pub(super) fn apply(tree: &Path, workshop: &mut BuildWorkspace<'_>) -> Result<Ve
                 write(&path, &text)?;
                 made.push(edit.name.to_owned());
             }
-            None if matches!(edit.change, EditChange::Backport { .. }) => {}
+            None if matches!(edit.change, EditChange::Where { .. }) => {}
             None => workshop.tell(&BuildEvent::Note(format!(
                 "{} is not as expected, so the change {} is skipped: {}",
                 edit.file, edit.name, edit.otherwise
@@ -126,7 +149,7 @@ fn write(path: &Path, text: &str) -> Result<(), KernelError> {
 /// Text after the change; `None` when its location is missing or ambiguous.
 fn changed(text: &str, change: &EditChange) -> Option<String> {
     match change {
-        EditChange::Replace { anchor, by } | EditChange::Backport { anchor, by } => {
+        EditChange::Replace { anchor, by } | EditChange::Where { anchor, by } => {
             let (before, after) = text.split_once(anchor)?;
             (!after.contains(anchor)).then(|| [before, by, after].concat())
         }
@@ -174,6 +197,18 @@ mod tests {
         let newer = "\tif (mode & FMODE_WRITE)\n\t\tr = w = 1;\n\n\tname = dentry_name(file_dentry(file));\n";
         assert_eq!(edit("files-below-an-overlay", older).as_deref(), Some(newer));
         assert_eq!(edit("files-below-an-overlay", newer), None);
+    }
+
+    #[test]
+    fn newer_sources_get_getcpu_back_and_older_ones_keep_theirs() {
+        let newer = "\t\t__vdso_gettimeofday;\n\t\ttime;\n";
+        let older = "\t\t__vdso_gettimeofday;\n\t\tgetcpu;\n\t\t__vdso_getcpu;\n\t\ttime;\n";
+        let edited = edit("getcpu-among-the-symbols-of-the-vdso", newer).expect("the anchor is there");
+        assert_eq!(edited.matches("getcpu").count(), 1);
+        assert_eq!(edit("getcpu-among-the-symbols-of-the-vdso", older), None);
+        let code = edit("getcpu-in-the-vdso", "#include <linux/time.h>\n#include <asm/unistd.h>\n").expect("there");
+        assert_eq!(code.matches('{').count(), code.matches('}').count());
+        assert_eq!(edit("getcpu-in-the-vdso", "#include <linux/time.h>\n#include <linux/getcpu.h>\n"), None);
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl KernelError {
                     .into()
             }
             Self::NotAKernel { .. } => "give an archive or a directory with the whole sources of Linux 5.10 or newer".into(),
-            Self::Options { .. } => "build from another version: 6.12 is known to work".into(),
+            Self::Options { .. } => "build from another version: 7.2 and 6.12 are known to work".into(),
             Self::Failed { log, .. } => format!("the full log is {}", log.display()),
             Self::Architecture { .. } => "use `--back-end namespaces` as root, which needs no such kernel".into(),
             Self::System(_) | Self::File { .. } | Self::Interrupted { .. } | Self::Description { .. } => return None,

@@ -100,7 +100,7 @@ pub enum BuildStep {
 }
 
 /// Free space that a build needs in the cache: the package, the archive in it, the unpacked and compiled files, with a
-/// margin for other versions (6.12 takes 0.7 GB).
+/// margin for other versions (6.12 and 7.2 take 0.7 GB).
 pub const MIN_FREE_SPACE: ByteCount = ByteCount::from_mebibytes(1200);
 
 /// Builds the kernel and stores it in the cache. A kernel of the same version and recipe is replaced.

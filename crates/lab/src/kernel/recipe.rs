@@ -17,7 +17,7 @@ pub(super) const HEADERS: &str = include_str!("../../kernel/precompiled.h");
 pub(super) const HEADERS_RULE: &str = include_str!("../../kernel/precompiled.mk");
 
 /// Version of the procedure, incremented when something else changes the result: an edit, a variable of `make`.
-const PROCEDURE_VERSION: u64 = 1;
+const PROCEDURE_VERSION: u64 = 2;
 
 /// Identifies the recipe: 16 hexadecimal digits.
 #[must_use]
