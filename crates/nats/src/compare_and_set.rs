@@ -81,7 +81,7 @@ impl NatsFleet {
             Ok(written) => Ok(Some(written.sequence)),
             Err(error) => match error.kind() {
                 PublishErrorKind::WrongLastSequence => Ok(None),
-                PublishErrorKind::StreamNotFound => Err(self.unprepared(subject)),
+                // Most often the bucket has no leader at the moment: a server of it was lost.
                 _ => Err(self.failed(&format!("writing {subject}"), &error)),
             },
         }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_fleet::{FleetDescription, Timetable};
-use linerate_nats::{ClockOffset, MemberRecord, Membership, NatsFleet, NatsSettings};
+use linerate_nats::{ClockOffset, MemberRecord, Membership, NatsError, NatsFleet, NatsSettings};
 use linerate_sys::clock::monotonic_now;
 use linerate_sys::poll::{PollInterest, wait_for};
 use linerate_units::display;
@@ -174,18 +174,18 @@ impl FleetMember<'_> {
                     is_cut_off = false;
                 }
                 Ok(()) => {}
-                Err(error) if error.is_transient() => {
+                Err(error @ NatsError::NameTaken { .. }) => {
+                    console::note(&format!("warning: {error}"));
+                    self.is_expelled.store(true, Ordering::Relaxed);
+                    self.state.is_replaced.store(true, Ordering::Relaxed);
+                    return None;
+                }
+                Err(error) => {
                     if !is_cut_off {
                         console::note(&format!("warning: {error}; the timetable goes on without them"));
                     }
                     is_cut_off = true;
                     continue;
-                }
-                Err(error) => {
-                    console::note(&format!("warning: {error}"));
-                    self.is_expelled.store(true, Ordering::Relaxed);
-                    self.state.is_replaced.store(true, Ordering::Relaxed);
-                    return None;
                 }
             }
             self.check_clock(membership.record().clock);
