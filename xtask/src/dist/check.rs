@@ -11,7 +11,7 @@ use super::debian::BinaryPackage;
 use super::options::DistOptions;
 use super::platform::Platform;
 use super::release::Release;
-use super::{BuildDirectories, archive, debian, tools};
+use super::{BuildDirectories, archive, debian, stage, tools};
 use crate::workspace;
 
 /// Check of a set of packages.
@@ -104,18 +104,21 @@ fn unit(packages: &CheckedPackages<'_>) -> Result<()> {
         let file = files.iter().find(is_it).context("no package of this machine")?;
         tools::run(Command::new("dpkg-deb").arg("--extract").arg(file).arg(&root))?;
         let program = root.join("usr/bin/linerate");
-        let unit = ["usr/lib", "lib"].map(|lib| root.join(lib).join("systemd/system/linerate.service"));
-        let unit = unit.iter().find(|unit| unit.exists()).context("the package has no unit")?;
-        let text = fs::read_to_string(unit).context("cannot read the unit")?;
-        // systemd checks that the program exists: here it is in another directory.
-        let local = root.join("linerate.service");
-        let text = text.replace("/usr/bin/linerate", &program.display().to_string());
-        fs::write(&local, text).context("cannot write a unit")?;
-        tools::run(Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&local))?;
+        let mut local = Vec::new();
+        for name in stage::UNITS {
+            let unit = ["usr/lib", "lib"].map(|lib| root.join(lib).join("systemd/system").join(name));
+            let unit = unit.iter().find(|unit| unit.exists()).with_context(|| format!("the package has no {name}"))?;
+            let text = fs::read_to_string(unit).context("cannot read the unit")?;
+            // systemd checks that the program exists: here it is in another directory.
+            let text = text.replace("/usr/bin/linerate", &program.display().to_string());
+            local.push(root.join(name));
+            fs::write(root.join(name), text).context("cannot write a unit")?;
+        }
+        tools::run(Command::new("systemd-analyze").args(["verify", "--man=no"]).args(&local))?;
         tools::run(
             Command::new("systemd-analyze")
                 .args(["security", "--offline=true", "--threshold=20", "--no-pager"])
-                .arg(&local)
+                .arg(root.join("linerate.service"))
                 .stdout(std::process::Stdio::null()),
         )
     });

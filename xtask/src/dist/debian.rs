@@ -40,8 +40,10 @@ pub(super) fn package(
     archive::clear(work)?;
     copy_directory(&workspace::root().join("packaging/debian"), &source)?;
     copy_directory(tree, &work.join("stage"))?;
-    for (name, of_debhelper) in stage::UNITS.iter().zip(["linerate.service", "linerate.linerate-monitor@.service"]) {
+    for name in stage::UNITS {
         let unit = workspace::root().join("packaging").join(name);
+        // debhelper wants the package's name in front of units that do not have it.
+        let of_debhelper = if name == "linerate.service" { name.to_owned() } else { format!("linerate.{name}") };
         fs::copy(unit, source.join(of_debhelper)).context("cannot copy the unit")?;
     }
     let notice = super::remove_notice()?;

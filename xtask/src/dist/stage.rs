@@ -74,12 +74,14 @@ pub(super) fn write(program: &Path, texts: &GeneratedTexts, prefix: &str, to: &P
     Ok(())
 }
 
-/// Units of systemd: the server, and the monitor of a host.
-pub(super) const UNITS: [&str; 2] = ["linerate.service", "linerate-monitor@.service"];
+/// Units of systemd: the server, the monitor of a host, and its tests by a timer.
+pub(super) const UNITS: [&str; 4] =
+    ["linerate.service", "linerate-monitor@.service", "linerate-monitor-once@.service", "linerate-monitor-once@.timer"];
 
 /// Unit with the program below `prefix`.
 fn unit_at(name: &str, unit: &str, prefix: &str) -> Result<String> {
-    ensure!(unit.contains("=/usr/bin/linerate "), "packaging/{name} does not start /usr/bin/linerate");
+    let is_timer = Path::new(name).extension().is_some_and(|extension| extension == "timer");
+    ensure!(is_timer || unit.contains("=/usr/bin/linerate "), "packaging/{name} does not start /usr/bin/linerate");
     Ok(unit.replace("=/usr/bin/linerate ", &format!("={prefix}/bin/linerate ")))
 }
 
