@@ -13,6 +13,7 @@ use linerate_sys::icmp::{EchoEvent, EchoOptions, EchoSocket};
 use linerate_units::{ByteCount, MonotonicTime, Mtu, PacketCount};
 
 use super::linerate::{BOTH_DIRECTIONS, interface_mtu};
+use super::mtu;
 use super::record::PathRecord;
 use crate::course::AbortReason;
 
@@ -99,6 +100,10 @@ pub(super) fn path_mtu(
     peer: SocketAddr,
     round_trip: Duration,
 ) -> Result<Option<PathMtu>, AbortReason> {
+    if !record.options.path_mtu {
+        record.unknown("up.mtu", mtu::SWITCHED_OFF);
+        return Ok(None);
+    }
     let target = &record.options.target;
     let mut socket = match open(peer, target.bind, target.device.clone(), true) {
         Ok(socket) => socket,

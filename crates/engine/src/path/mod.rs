@@ -64,6 +64,8 @@ pub struct PathOptions {
     pub interval: Duration,
     /// True for random intervals (RFC 2330 §11.1.1) instead of periodic ones (RFC 3432).
     pub poisson: bool,
+    /// True when the path MTU is searched.
+    pub path_mtu: bool,
     /// True when the routers of the path are probed.
     pub hops: bool,
     /// True when the capacity is searched, which fills the path for some seconds per direction.
@@ -84,6 +86,7 @@ impl PathOptions {
             count: PacketCount::new(1000),
             interval: Duration::from_millis(5),
             poisson: true,
+            path_mtu: true,
             hops: true,
             capacity: true,
             max_rate: None,

@@ -31,7 +31,14 @@ const BURST_TIMEOUT: Duration = Duration::from_millis(400);
 /// Largest UDP payload.
 const LARGEST: u32 = 65_507;
 
+/// Reason why there is no path MTU.
+pub(super) const SWITCHED_OFF: &str = "switched off (--no-mtu)";
+
 pub(super) fn measure(record: &mut PathRecord<'_>, way: &mut PathKnowledge<'_>) -> Result<(), AbortReason> {
+    if !record.options.path_mtu {
+        record.add_unknown_both("mtu", SWITCHED_OFF);
+        return Ok(());
+    }
     let socket = way.session.socket()?;
     options::set_path_mtu_probing(socket).map_err(ProbeError::from)?;
     let found = both(record, way);

@@ -32,6 +32,9 @@ pub(crate) struct PathArguments {
     /// Skip the searches for the capacity, which fills the path for some seconds per direction, and for policers
     #[arg(long)]
     pub(crate) no_capacity: bool,
+    /// Skip the search for the path MTU, which takes some seconds to a host without a linerate server
+    #[arg(long)]
+    pub(crate) no_mtu: bool,
     /// Highest rate that the search for the capacity tries, for example 900M
     #[arg(long, conflicts_with = "no_capacity", value_name = "RATE", value_parser = values::rate)]
     pub(crate) max_rate: Option<BitRate>,

@@ -50,8 +50,9 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
 /// Phases, as far as the command line tells.
 fn planned(arguments: &PathArguments) -> Vec<&'static str> {
     let capacity = [PathPhase::CapacityUp, PathPhase::CapacityDown, PathPhase::Policer];
-    let always = [PathPhase::PathMtu, PathPhase::Idle, PathPhase::Marks, PathPhase::Hops];
-    let all = always.into_iter().chain(capacity.into_iter().filter(|_| !arguments.no_capacity));
+    let always = [PathPhase::Idle, PathPhase::Marks, PathPhase::Hops];
+    let mtu = [PathPhase::PathMtu].into_iter().filter(|_| !arguments.no_mtu);
+    let all = mtu.chain(always).chain(capacity.into_iter().filter(|_| !arguments.no_capacity));
     all.map(PathPhase::name).collect()
 }
 
@@ -64,6 +65,7 @@ fn options(arguments: &PathArguments) -> PathOptions {
         count: PacketCount::new(arguments.count),
         interval: arguments.interval,
         poisson: !arguments.periodic,
+        path_mtu: !arguments.no_mtu,
         capacity: !arguments.no_capacity,
         max_rate: arguments.max_rate,
         max_traffic: arguments.max_traffic,
