@@ -10,6 +10,25 @@ cd "$(dirname "$0")/.."
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 
 if [ "${LINERATE_DEMO_FLEET:-}" != inside ]; then
+    export PATH=$PATH:/usr/sbin:/sbin
+    for program in ip:iproute2 tc:iproute2 unshare:util-linux; do
+        if ! command -v "${program%:*}" >/dev/null; then
+            echo "demo-fleet: ${program%:*} is missing: install the package ${program#*:}" >&2
+            exit 1
+        fi
+    done
+    # All processes end with the first one of their own process namespace.
+    namespaces=(--net --mount --pid --fork --kill-child --mount-proc)
+    if [ "$(id -u)" -ne 0 ]; then namespaces+=(--user --map-root-user); fi
+    # What cannot work is found before anything is built. A missing type of device is named by ip.
+    if ! reason=$(unshare "${namespaces[@]}" ip link add name site type bridge 2>&1); then
+        echo "demo-fleet: this user cannot make network namespaces with a bridge: ${reason##*$'\n'}" >&2
+        if [ "$(id -u)" -ne 0 ]; then
+            echo "Run it as root, or permit user namespaces: sysctl -w user.max_user_namespaces=10000, and where they are there" >&2
+            echo "kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0." >&2
+        fi
+        exit 1
+    fi
     linerate=${LINERATE:-}
     if [ -z "$linerate" ]; then
         say "building the release binary"
@@ -30,12 +49,13 @@ if [ "${LINERATE_DEMO_FLEET:-}" != inside ]; then
         echo "Without NATS: install Go 1.21 or later (https://go.dev/dl) to see the fleet meet there."
     fi
     directory=$(realpath -m "${1:-target/demo-fleet}")
+    if [ -n "$(ls -A "$directory" 2>/dev/null)" ] && [ ! -e "$directory/fleet.json" ]; then
+        echo "demo-fleet: $directory has other files: name a directory that is empty or not there" >&2
+        exit 1
+    fi
     rm -rf "$directory"
     mkdir -p "$directory"
-    # All processes end with the first one of their own process namespace.
-    namespaces=(--net --mount --pid --fork --kill-child --mount-proc)
-    if [ "$(id -u)" -ne 0 ]; then namespaces+=(--user --map-root-user); fi
-    PATH=$PATH:/usr/sbin:/sbin LINERATE_DEMO_FLEET=inside LINERATE=$linerate exec unshare "${namespaces[@]}" "$0" "$directory"
+    LINERATE_DEMO_FLEET=inside LINERATE=$linerate exec unshare "${namespaces[@]}" "$0" "$directory"
 fi
 
 directory=$1
