@@ -25,6 +25,9 @@ pub struct FleetResult {
     pub source: String,
     /// Name of the other address.
     pub destination: String,
+    /// Member that published it, where that is not its source: readers leave it out of the matrix.
+    #[serde(default)]
+    pub publisher: Option<String>,
     /// Time for which the test was planned, in nanoseconds since 1970-01-01 00:00 UTC.
     pub at_unix_ns: u64,
     /// Outcome.
@@ -35,10 +38,48 @@ pub struct FleetResult {
     pub verdict: String,
     /// Figures, as those of the run.
     pub figures: Vec<RunFigure>,
+    /// Host that started the test, as it was; `None` without a run, and in results of earlier versions.
+    #[serde(default)]
+    pub host: Option<ResultHost>,
     /// Addresses of the routers there, from the first to the last; empty when they were not looked for.
     pub route: Vec<String>,
     /// The run; `None` for a light test, whose figures are all of it, and without one.
     pub run: Option<Box<RunDocument>>,
+}
+
+/// Host that started a test: what explains a change, also of a light test, whose run is not kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ResultHost {
+    /// Version of linerate.
+    pub linerate_version: String,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// Congestion control of new connections.
+    pub congestion_control: Option<String>,
+    /// Name of the interface of the route.
+    pub interface: Option<String>,
+    /// MTU of that interface.
+    pub interface_mtu_bytes: Option<u64>,
+    /// Root queueing discipline of that interface.
+    pub queueing_discipline: Option<String>,
+}
+
+impl ResultHost {
+    /// Local host of a run.
+    #[must_use]
+    pub fn of(run: &RunDocument) -> Self {
+        let near = run.environment.near.as_ref();
+        let interface = near.and_then(|near| near.interface.as_ref());
+        Self {
+            linerate_version: run.linerate_version.clone(),
+            kernel: near.and_then(|near| near.kernel.clone()),
+            congestion_control: near.and_then(|near| near.congestion_control.clone()),
+            interface: interface.map(|interface| interface.name.clone()),
+            interface_mtu_bytes: interface.and_then(|interface| interface.mtu_bytes),
+            queueing_discipline: interface.and_then(|interface| interface.queueing_discipline.clone()),
+        }
+    }
 }
 
 /// Outcome of a test.
@@ -67,6 +108,28 @@ impl SessionOutcome {
 }
 
 impl FleetResult {
+    /// Result of a test that was not started, without a reason.
+    #[must_use]
+    pub fn unstarted(task: &str, test: &str, [source, destination]: [&str; 2], at: WallTime) -> Self {
+        Self {
+            schema: SCHEMA,
+            id: Self::identity(task, source, destination, at),
+            task: task.to_owned(),
+            test: test.to_owned(),
+            source: source.to_owned(),
+            destination: destination.to_owned(),
+            publisher: None,
+            at_unix_ns: u64::try_from(at.since_unix_epoch().as_nanos()).unwrap_or(u64::MAX),
+            outcome: SessionOutcome::Skipped,
+            reason: None,
+            verdict: String::new(),
+            figures: Vec::new(),
+            host: None,
+            route: Vec::new(),
+            run: None,
+        }
+    }
+
     /// Identity of the test of a task between two addresses at a time.
     #[must_use]
     pub fn identity(task: &str, source: &str, destination: &str, at: WallTime) -> String {

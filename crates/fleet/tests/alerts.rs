@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use linerate_documents::fleet_result::{self, FleetResult, SessionOutcome};
+use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunFigure};
 use linerate_fleet::{AlertKind, MonitorSample, alerts};
 use linerate_units::WallTime;
@@ -14,19 +14,10 @@ fn result(hour: u64, outcome: SessionOutcome, goodput: Option<f64>) -> FleetResu
         RunFigure::new("goodput_up", "Goodput up", FigureUnit::BitsPerSecond, ImprovementDirection::Higher);
     figure.value = goodput;
     FleetResult {
-        schema: fleet_result::SCHEMA,
-        id: FleetResult::identity("test", "here", "there", at),
-        task: "test".to_owned(),
-        test: "throughput".to_owned(),
-        source: "here".to_owned(),
-        destination: "there".to_owned(),
-        at_unix_ns: hour * 3600 * 1_000_000_000,
         outcome,
         reason: (outcome == SessionOutcome::Failed).then(|| "connection refused".to_owned()),
-        verdict: String::new(),
         figures: vec![figure],
-        route: Vec::new(),
-        run: None,
+        ..FleetResult::unstarted("test", "throughput", ["here", "there"], at)
     }
 }
 

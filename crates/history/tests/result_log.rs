@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_documents::fleet_result::{self, FleetResult, SessionOutcome};
+use linerate_documents::fleet_result::FleetResult;
 use linerate_history::result_log::{ResultLog, ResultReceiver};
 use linerate_units::WallTime;
 use support::Scratch;
@@ -15,21 +15,8 @@ const DAY: u64 = 24 * 3600;
 
 fn result(seconds: u64) -> FleetResult {
     let at = WallTime::from_unix(Duration::from_secs(seconds));
-    FleetResult {
-        schema: fleet_result::SCHEMA,
-        id: FleetResult::identity("goodput", "a", "b", at),
-        task: "goodput".to_owned(),
-        test: "throughput".to_owned(),
-        source: "a".to_owned(),
-        destination: "b".to_owned(),
-        at_unix_ns: seconds * 1_000_000_000,
-        outcome: SessionOutcome::Skipped,
-        reason: Some("the host was asleep".to_owned()),
-        verdict: String::new(),
-        figures: Vec::new(),
-        route: Vec::new(),
-        run: None,
-    }
+    let reason = Some("the host was asleep".to_owned());
+    FleetResult { reason, ..FleetResult::unstarted("goodput", "throughput", ["a", "b"], at) }
 }
 
 fn read(path: &Path) -> (Vec<u64>, usize) {

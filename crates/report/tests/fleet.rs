@@ -2,17 +2,20 @@
 
 mod runs;
 
+use std::time::Duration;
+
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use linerate_documents::diagnose::CauseVerdict;
-use linerate_documents::fleet_result::{self, FleetResult, SessionOutcome};
+use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_documents::run::{RunDocument, RunResult};
 use linerate_documents::throughput::TestDiagnosis;
 use linerate_model::diagnosis::{Cause, Confidence};
 use linerate_model::direction::Direction;
 use linerate_report::fleet::{FleetMatrix, faults, page, summary};
 use linerate_report::throughput_text::{TerminalWidth, TextStyle};
+use linerate_units::WallTime;
 
 /// Run in both directions, each limited by a cause.
 fn run(causes: [Cause; 2]) -> RunDocument {
@@ -42,20 +45,13 @@ fn run(causes: [Cause; 2]) -> RunDocument {
 
 fn result(source: &str, destination: &str, seconds: u64, causes: Option<[Cause; 2]>) -> FleetResult {
     let run = causes.map(run);
+    let at = WallTime::from_unix(Duration::from_secs(seconds));
     FleetResult {
-        schema: fleet_result::SCHEMA,
-        id: format!("goodput/{source}/{destination}/{seconds}"),
-        task: "goodput".to_owned(),
-        test: "throughput".to_owned(),
-        source: source.to_owned(),
-        destination: destination.to_owned(),
-        at_unix_ns: seconds * 1_000_000_000,
         outcome: if run.is_some() { SessionOutcome::Done } else { SessionOutcome::Skipped },
         reason: run.is_none().then(|| "the server is busy".to_owned()),
-        verdict: String::new(),
         figures: run.as_ref().map(|run| run.figures.clone()).unwrap_or_default(),
-        route: Vec::new(),
         run: run.map(Box::new),
+        ..FleetResult::unstarted("goodput", "throughput", [source, destination], at)
     }
 }
 

@@ -7,11 +7,10 @@ mod wait;
 
 use std::time::Duration;
 
-use linerate_documents::fleet_result::{self, FleetResult, SessionOutcome};
+use linerate_documents::fleet_result::{FleetResult, ResultHost, SessionOutcome};
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunFigure, RunResult};
 use linerate_model::summary::DurationDistribution;
 use linerate_units::WallTime;
-use linerate_units::serde::nanoseconds;
 
 pub(crate) use keeper::{ResultArguments, ResultKeeper};
 pub(crate) use program::{TestEnding, TestProgram};
@@ -50,20 +49,16 @@ impl PlannedTest {
             figures.extend(delay_spread(run));
             route = route_of(run);
         }
+        let ends = [self.source.as_str(), self.destination.as_str()];
         FleetResult {
-            schema: fleet_result::SCHEMA,
-            id: FleetResult::identity(&self.task, &self.source, &self.destination, self.at),
-            task: self.task.clone(),
-            test: self.test.clone(),
-            source: self.source.clone(),
-            destination: self.destination.clone(),
-            at_unix_ns: nanoseconds(self.at.since_unix_epoch()),
             outcome,
             reason,
             verdict,
             figures,
+            host: run.as_ref().map(ResultHost::of),
             route,
             run: run.filter(|_| !self.is_light).map(Box::new),
+            ..FleetResult::unstarted(&self.task, &self.test, ends, self.at)
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use linerate_documents::fleet_result::{self, FleetResult, SessionOutcome};
+use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunFigure};
 use linerate_history::result_log::ResultLog;
 use linerate_units::WallTime;
@@ -17,15 +17,7 @@ pub(crate) fn figure(name: &str, unit: FigureUnit, value: f64) -> RunFigure {
 pub(crate) fn result(seconds: u64) -> FleetResult {
     let at = WallTime::from_unix(Duration::from_secs(seconds));
     FleetResult {
-        schema: fleet_result::SCHEMA,
-        id: FleetResult::identity("goodput", "a", "b", at),
-        task: "goodput".to_owned(),
-        test: "throughput".to_owned(),
-        source: "a".to_owned(),
-        destination: "b".to_owned(),
-        at_unix_ns: seconds * 1_000_000_000,
         outcome: SessionOutcome::Done,
-        reason: None,
         verdict: "81 Mbit/s up".to_owned(),
         figures: vec![
             figure("goodput_up", FigureUnit::BitsPerSecond, 81e6),
@@ -34,8 +26,7 @@ pub(crate) fn result(seconds: u64) -> FleetResult {
             figure("loss_up", FigureUnit::Share, 0.001),
             figure("added_up_p95", FigureUnit::Nanoseconds, 40e6),
         ],
-        route: Vec::new(),
-        run: None,
+        ..FleetResult::unstarted("goodput", "throughput", ["a", "b"], at)
     }
 }
 

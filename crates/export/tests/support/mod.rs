@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
-use linerate_documents::fleet_result::{self, FleetResult, SessionOutcome};
+use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunFigure};
 use linerate_units::WallTime;
 use proptest::prelude::*;
@@ -18,15 +18,7 @@ pub(crate) fn figure(name: &str, unit: FigureUnit, value: f64) -> RunFigure {
 pub(crate) fn result(seconds: u64, outcome: SessionOutcome) -> FleetResult {
     let at = WallTime::from_unix(core::time::Duration::from_secs(seconds));
     FleetResult {
-        schema: fleet_result::SCHEMA,
-        id: FleetResult::identity("limits", "a", "b", at),
-        task: "limits".to_owned(),
-        test: "diagnose".to_owned(),
-        source: "a".to_owned(),
-        destination: "b".to_owned(),
-        at_unix_ns: seconds * 1_000_000_000,
         outcome,
-        reason: None,
         verdict: "The receive window limits it.".to_owned(),
         figures: vec![
             figure("goodput_down", FigureUnit::BitsPerSecond, 8e6),
@@ -35,8 +27,7 @@ pub(crate) fn result(seconds: u64, outcome: SessionOutcome) -> FleetResult {
             figure("mtu_up", FigureUnit::Bytes, 1500.0),
             figure("goodput_up", FigureUnit::Nanoseconds, 5e8),
         ],
-        route: Vec::new(),
-        run: None,
+        ..FleetResult::unstarted("limits", "diagnose", ["a", "b"], at)
     }
 }
 
@@ -65,21 +56,9 @@ pub(crate) fn any_result() -> impl Strategy<Value = FleetResult> {
     (texts, any::<u64>(), outcome, figures, run, proptest::option::of(text())).prop_map(
         |(texts, at_unix_ns, outcome, figures, run, reason)| {
             let [id, task, test, source, destination, verdict] = <[String; 6]>::try_from(texts).expect("six texts");
-            FleetResult {
-                schema: fleet_result::SCHEMA,
-                id,
-                task,
-                test,
-                source,
-                destination,
-                at_unix_ns,
-                outcome,
-                reason,
-                verdict,
-                figures,
-                route: Vec::new(),
-                run,
-            }
+            let at = WallTime::from_unix(core::time::Duration::from_nanos(at_unix_ns));
+            let unstarted = FleetResult::unstarted(&task, &test, [&source, &destination], at);
+            FleetResult { id, outcome, reason, verdict, figures, run, ..unstarted }
         },
     )
 }
