@@ -37,7 +37,7 @@ pub use locks::HeldLocks;
 pub use membership::{ClockOffset, ListedMember, MemberRecord, Membership};
 pub use publisher::{Delivery, Publisher};
 pub use reader::{ReceivedResult, ResultReader};
-pub use result_file::{AppendedResults, RefusedResult, ResultFile};
+pub use result_file::{AppendedResults, PublishedResult, RefusedResult, ResultFile};
 pub use settings::{ClientCertificate, NatsLogin, NatsSettings};
 pub use storage::PreparedStorage;
 pub use tasks::{FleetTask, ReceivedTask, TaskQueue, TaskTime};

@@ -19,17 +19,22 @@ pub enum Delivery {
     Duplicate,
 }
 
-/// Publisher of results.
+/// Publisher of the results of one member.
 #[derive(Clone, Debug)]
 pub struct Publisher {
     fleet: NatsFleet,
+    /// Token of the member's name.
+    member: String,
 }
 
 impl NatsFleet {
-    /// Publisher of results on this connection.
-    #[must_use]
-    pub fn publisher(&self) -> Publisher {
-        Publisher { fleet: self.clone() }
+    /// Publisher of the results of a member on this connection.
+    ///
+    /// # Errors
+    ///
+    /// A name that is empty or too long.
+    pub fn publisher(&self, member: &str) -> Result<Publisher, NatsError> {
+        Ok(Publisher { fleet: self.clone(), member: names::token(member)? })
     }
 }
 
@@ -43,9 +48,11 @@ impl Publisher {
     /// published.
     pub fn publish(&self, id: &str, result: &[u8]) -> Result<Delivery, NatsError> {
         let fleet = &self.fleet;
-        let subject = fleet.subject("result", &names::token(id)?);
+        // With the member in both, no other one can take the place of its results.
+        let token = format!("{}.{}", self.member, names::token(id)?);
+        let subject = fleet.subject("result", &token);
         let mut headers = HeaderMap::new();
-        headers.insert(NATS_MESSAGE_ID, names::token(id)?);
+        headers.insert(NATS_MESSAGE_ID, token);
         let payload = match compression::compress(result) {
             Some(compressed) => {
                 headers.insert(compression::ENCODING, compression::DEFLATE);

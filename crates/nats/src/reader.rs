@@ -24,6 +24,8 @@ const ACK_WAIT: Duration = Duration::from_secs(10);
 pub struct ReceivedResult {
     /// Identity.
     pub id: String,
+    /// Member that published it.
+    pub publisher: String,
     /// One JSON object.
     pub bytes: Bytes,
     acker: Acker,
@@ -79,8 +81,12 @@ impl ResultReader {
                 match message {
                     Ok(message) => {
                         let (message, acker) = message.split();
-                        let token = message.subject.rsplit('.').next().unwrap_or_default();
-                        let id = names::name(token).unwrap_or_else(|| token.to_owned());
+                        let mut tokens = message.subject.rsplit('.');
+                        let mut name = || {
+                            let token = tokens.next().unwrap_or_default();
+                            names::name(token).unwrap_or_else(|| token.to_owned())
+                        };
+                        let (id, publisher) = (name(), name());
                         let is_compressed =
                             message.headers.as_ref().is_some_and(|all| all.get(compression::ENCODING).is_some());
                         let bytes = if is_compressed {
@@ -89,7 +95,7 @@ impl ResultReader {
                         } else {
                             message.payload
                         };
-                        results.push(ReceivedResult { id, bytes, acker });
+                        results.push(ReceivedResult { id, publisher, bytes, acker });
                     }
                     // Those that came are whole; the error is met again.
                     Err(_) if !results.is_empty() => break,

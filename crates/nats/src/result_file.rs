@@ -29,7 +29,12 @@ pub struct AppendedResults {
     pub known: usize,
     /// Results that are none.
     pub refused: Vec<RefusedResult>,
+    /// Results that a member published in the name of another host: they are marked in the file.
+    pub foreign: Vec<RefusedResult>,
 }
+
+/// Message as a reader received it: its identity, its publisher and its bytes.
+pub type PublishedResult<'a> = (&'a str, &'a str, &'a [u8]);
 
 /// Message that is no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,22 +96,28 @@ impl ResultFile {
     /// Appends the results that the file has not, and waits until the disk has them.
     pub fn append<'a>(
         &mut self,
-        results: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+        results: impl IntoIterator<Item = PublishedResult<'a>>,
     ) -> Result<AppendedResults, NatsError> {
         let mut outcome = AppendedResults::default();
         let (mut text, mut new) = (Vec::new(), HashSet::new());
-        for (id, bytes) in results {
-            if self.ids.contains(id) || new.contains(id) {
+        for (id, publisher, bytes) in results {
+            let line = match result_line(id, publisher, bytes) {
+                Ok(line) => line,
+                Err(reason) => {
+                    outcome.refused.push(RefusedResult { id: id.to_owned(), reason });
+                    continue;
+                }
+            };
+            if self.ids.contains(&line.id) || new.contains(&line.id) {
                 outcome.known += 1;
                 continue;
             }
-            match line(id, bytes) {
-                Ok(line) => {
-                    text.extend(line);
-                    new.insert(id.to_owned());
-                }
-                Err(reason) => outcome.refused.push(RefusedResult { id: id.to_owned(), reason }),
+            if let Some(source) = line.named_source {
+                let reason = format!("it names {source:?} as its source, and {publisher:?} published it");
+                outcome.foreign.push(RefusedResult { id: id.to_owned(), reason });
             }
+            text.extend(line.bytes);
+            new.insert(line.id);
         }
         outcome.appended = new.len();
         if text.is_empty() {
@@ -137,21 +148,37 @@ fn id_of(object: &Map<String, Value>) -> Option<String> {
     object.get("id").and_then(Value::as_str).map(str::to_owned)
 }
 
-/// Line of a result whose object has the id of its subject.
-fn line(id: &str, bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let object: Map<String, Value> =
+/// Line of a result.
+struct ResultLine {
+    id: String,
+    bytes: Vec<u8>,
+    /// Source that it names, where another member published it.
+    named_source: Option<String>,
+}
+
+/// Line of a result whose object has the id of its subject. One that another member than its source published gets that member as
+/// its `publisher`, and an id of its own, so that it takes no place of a result.
+fn result_line(id: &str, publisher: &str, bytes: &[u8]) -> Result<ResultLine, String> {
+    let mut object: Map<String, Value> =
         serde_json::from_slice(bytes).map_err(|error| format!("it is no JSON object: {error}"))?;
     match id_of(&object) {
         Some(found) if found == id => {}
         found => return Err(format!("its \"id\" is {found:?}, not that of its subject")),
     }
-    let mut line = if bytes.contains(&b'\n') {
-        serde_json::to_vec(&object).map_err(|error| error.to_string())?
-    } else {
-        bytes.to_vec()
-    };
+    let source = object.get("source").and_then(Value::as_str).map(str::to_owned);
+    let named_source = source.filter(|source| source != publisher);
+    let was_marked = object.remove("publisher").is_some();
+    let is_changed = named_source.is_some() || was_marked || bytes.contains(&b'\n');
+    let mut line_id = id.to_owned();
+    if named_source.is_some() {
+        line_id = format!("{id} published by {publisher}");
+        object.insert("id".to_owned(), Value::String(line_id.clone()));
+        object.insert("publisher".to_owned(), Value::String(publisher.to_owned()));
+    }
+    let mut line =
+        if is_changed { serde_json::to_vec(&object).map_err(|error| error.to_string())? } else { bytes.to_vec() };
     line.push(b'\n');
-    Ok(line)
+    Ok(ResultLine { id: line_id, bytes: line, named_source })
 }
 
 #[cfg(test)]
@@ -171,8 +198,12 @@ mod tests {
     fn each_result_is_appended_once_also_after_the_file_was_opened_anew() {
         let path = temporary("");
         let mut file = ResultFile::open(&path).expect("it opens");
-        let all: [(&str, &[u8]); 4] =
-            [("a", br#"{"id":"a"}"#), ("b", b"{\"id\":\n\"b\"}"), ("a", br#"{"id":"a"}"#), ("c", br#"{"id":"x"}"#)];
+        let all: [PublishedResult<'_>; 4] = [
+            ("a", "lisbon", br#"{"id":"a"}"#),
+            ("b", "lisbon", b"{\"id\":\n\"b\"}"),
+            ("a", "lisbon", br#"{"id":"a"}"#),
+            ("c", "lisbon", br#"{"id":"x"}"#),
+        ];
         let outcome = file.append(all).expect("written");
         assert_eq!((outcome.appended, outcome.known, outcome.refused.len()), (2, 1, 1));
         assert!(outcome.refused[0].reason.contains("not that of its subject"));
@@ -185,13 +216,35 @@ mod tests {
     }
 
     #[test]
+    fn a_result_in_another_name_is_marked_and_replaces_none() {
+        let path = temporary("");
+        let mut file = ResultFile::open(&path).expect("it opens");
+        let forged: PublishedResult<'_> = ("a", "oslo", br#"{"id":"a","source":"lisbon"}"#);
+        let own: PublishedResult<'_> = ("a", "lisbon", br#"{"id":"a","source":"lisbon","publisher":"oslo"}"#);
+        let outcome = file.append([forged, own, forged]).expect("written");
+        assert_eq!((outcome.appended, outcome.known, outcome.foreign.len()), (2, 1, 1));
+        assert_eq!(outcome.foreign[0].reason, "it names \"lisbon\" as its source, and \"oslo\" published it");
+        drop(file);
+        let mut file = ResultFile::open(&path).expect("it opens");
+        assert_eq!(file.append([own, forged]).expect("written").known, 2);
+        let text = std::fs::read_to_string(&path).expect("text");
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+        assert_eq!(
+            (lines[0]["id"].as_str(), lines[0]["publisher"].as_str()),
+            (Some("a published by oslo"), Some("oslo"))
+        );
+        assert_eq!((lines[1]["id"].as_str(), lines[1].get("publisher")), (Some("a"), None));
+        std::fs::remove_file(path).expect("removed");
+    }
+
+    #[test]
     fn a_partial_line_is_removed_at_every_length() {
         let line = "{\"id\":\"b\",\"figure\":[1,2]}\n";
         for length in 1..line.len() {
             let path = temporary(&format!("{{\"id\":\"a\"}}\n{}", &line[..length]));
             let mut file = ResultFile::open(&path).expect("it opens");
             assert_eq!((file.count(), file.removed()), (1, length as u64));
-            file.append([("b", line.trim_end().as_bytes())]).expect("written");
+            file.append([("b", "lisbon", line.trim_end().as_bytes())]).expect("written");
             assert_eq!(std::fs::read_to_string(&path).expect("text"), format!("{{\"id\":\"a\"}}\n{line}"));
             std::fs::remove_file(path).expect("removed");
         }

@@ -93,7 +93,8 @@ impl NatsFleet {
                 ..stream("tasks")
             },
             Config {
-                subjects: vec![self.subject("result", "*")],
+                // The publisher, and the id.
+                subjects: vec![self.subject("result", "*.*")],
                 max_messages_per_subject: 1,
                 discard: DiscardPolicy::New,
                 discard_new_per_subject: true,

@@ -193,7 +193,7 @@ fn a_client_that_is_cut_off_goes_on_without_losses() {
     assert!(prepared.refusal.is_some_and(|text| text.contains("replicas")));
     let far = NatsFleet::connect(&NatsSettings::new(vec![relay.url()], "fleet")).expect("connected");
     let mut membership = far.join(record("far", "1")).expect("joined");
-    let publisher = far.publisher();
+    let publisher = far.publisher("far").expect("a publisher");
     assert_eq!(publisher.publish("r.1", b"{\"id\":\"r.1\"}").expect("stored"), Delivery::Delivered);
     assert_eq!(publisher.publish("r.1", b"{\"id\":\"r.1\"}").expect("stored"), Delivery::Duplicate);
     // A document of five megabytes, and one that no compression makes small enough.

@@ -48,7 +48,8 @@ fn collect(settings: &NatsSettings, path: &std::path::Path, is_over: &AtomicBool
                     break;
                 }
             };
-            let outcome = file.append(results.iter().map(|result| (result.id.as_str(), &*result.bytes)));
+            let outcome = file
+                .append(results.iter().map(|result| (result.id.as_str(), result.publisher.as_str(), &*result.bytes)));
             assert!(outcome.expect("written").refused.is_empty());
             if round != 3 {
                 // Those whose acknowledgement is lost are received and recognised once more.
@@ -68,7 +69,7 @@ fn no_result_is_lost_or_twice_while_each_server_is_killed() {
     let fleet = NatsFleet::connect(&settings).expect("connected");
     let prepared = fleet.prepare(Duration::from_secs(10)).expect("prepared");
     assert_eq!((prepared.replicas, prepared.created.len(), prepared.refusal), (3, 5, None));
-    let (publisher, path) = (fleet.publisher(), folder.path("results.jsonl"));
+    let (publisher, path) = (fleet.publisher("lisbon").expect("a publisher"), folder.path("results.jsonl"));
     let (stored, attempts, is_over, is_read) =
         (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {

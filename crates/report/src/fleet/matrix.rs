@@ -18,6 +18,8 @@ pub struct FleetMatrix<'a> {
     pub directions: BTreeMap<(usize, usize), DirectedResults<'a>>,
     /// Number of results.
     pub count: usize,
+    /// Number of those that are left out: another member than their source published them.
+    pub foreign: usize,
 }
 
 /// States of one direction, the earliest first.
@@ -50,12 +52,14 @@ impl<'a> FleetMatrix<'a> {
     /// Matrix of results, which are in the order of their times.
     #[must_use]
     pub fn new(results: &'a [FleetResult]) -> Self {
+        let own = || results.iter().filter(|result| result.publisher.is_none());
         let mut hosts: Vec<&str> =
-            results.iter().flat_map(|result| [result.source.as_str(), result.destination.as_str()]).collect();
+            own().flat_map(|result| [result.source.as_str(), result.destination.as_str()]).collect();
         hosts.sort_unstable();
         hosts.dedup();
-        let mut matrix = Self { hosts, directions: BTreeMap::new(), count: results.len() };
-        for result in results {
+        let mut matrix = Self { hosts, directions: BTreeMap::new(), count: results.len(), foreign: 0 };
+        matrix.foreign = results.len() - own().count();
+        for result in own() {
             let [Some(source), Some(destination)] =
                 [&result.source, &result.destination].map(|name| matrix.hosts.binary_search(&name.as_str()).ok())
             else {

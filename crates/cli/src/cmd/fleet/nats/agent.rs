@@ -63,7 +63,8 @@ fn serve(arguments: &AgentArguments, tools: &AgentTools) -> Result<(), String> {
     let first = published(&fleet)?;
     check_address(&first.1, &arguments.address)?;
     let log = arguments.results.open_log()?;
-    let shipping = ResultShipping::new(&log, &settings.fleet, fleet.publisher())?;
+    let publisher = fleet.publisher(&arguments.address).map_err(|error| error.to_string())?;
+    let shipping = ResultShipping::new(&log, &settings.fleet, publisher)?;
     let record = MemberRecord {
         name: arguments.address.clone(),
         instance: random_identity()?,

@@ -116,13 +116,18 @@ impl ResultCollection {
     /// Number of results that came.
     fn collect_batch(&mut self) -> Result<usize, NatsError> {
         let results = self.reader.next(BATCH, WAIT)?;
-        let outcome = self.file.append(results.iter().map(|result| (result.id.as_str(), &*result.bytes)))?;
+        let outcome = self
+            .file
+            .append(results.iter().map(|result| (result.id.as_str(), result.publisher.as_str(), &*result.bytes)))?;
         self.new += outcome.appended;
         for refused in &outcome.refused {
             console::note(&format!(
                 "warning: a message is no result and was left out: {:?}: {}",
                 refused.id, refused.reason
             ));
+        }
+        for foreign in &outcome.foreign {
+            console::note(&format!("warning: a result is marked as foreign: {:?}: {}", foreign.id, foreign.reason));
         }
         // What is in the file stays there, whether or not the servers know of it.
         self.reader.acknowledge(&results)?;
