@@ -4,7 +4,7 @@ mod support;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use linerate_documents::fleet_result::FleetResult;
 use linerate_history::result_log::{ResultLog, ResultReceiver};
@@ -35,6 +35,23 @@ fn results_are_read_once_in_the_order_of_their_times() {
     let files: Vec<PathBuf> =
         std::fs::read_dir(log.directory()).expect("a directory").map(|entry| entry.expect("a file").path()).collect();
     assert_eq!(files.len(), 2, "a file a day: {files:?}");
+}
+
+#[test]
+fn the_latest_results_are_those_of_the_last_days() {
+    let scratch = Scratch::new();
+    let log = ResultLog::open(&scratch.file("results")).expect("a log");
+    for seconds in [5, DAY + 7, 2 * DAY, 2 * DAY + 3, DAY + 7] {
+        log.append(&result(seconds)).expect("written");
+    }
+    let latest = |seconds, count| {
+        let since = WallTime::from_unix(Duration::from_secs(seconds));
+        let read = log.read_latest(since, count).expect("readable").results;
+        read.iter().map(|result| result.at_unix_ns / 1_000_000_000).collect::<Vec<_>>()
+    };
+    assert_eq!(latest(DAY + 100, 10), [DAY + 7, 2 * DAY, 2 * DAY + 3]);
+    assert_eq!(latest(0, 2), [2 * DAY, 2 * DAY + 3]);
+    assert!(latest(3 * DAY, 10).is_empty());
 }
 
 #[test]
@@ -86,8 +103,26 @@ fn old_days_are_deleted_once_each_receiver_has_them() {
     let pending = receiver.pending(2).expect("readable");
     receiver.advance(&pending[1]).expect("written");
     let third_day = WallTime::from_unix(Duration::from_secs(3 * DAY));
-    assert_eq!(log.delete_before(third_day).expect("deleted"), 2);
+    assert_eq!(log.delete_before(third_day, third_day).expect("deleted"), 2);
     assert_eq!(read(log.directory()).0, [2 * DAY, 3 * DAY]);
+}
+
+#[test]
+fn a_receiver_that_is_no_longer_used_holds_back_nothing() {
+    let scratch = Scratch::new();
+    let log = ResultLog::open(&scratch.file("results")).expect("a log");
+    for day in 0..3 {
+        log.append(&result(day * DAY)).expect("written");
+    }
+    // It has received nothing yet, and was used now.
+    let receiver = ResultReceiver::open(&log, "otlp").expect("a receiver");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    let after = |days: u32| WallTime::from_unix(now + Duration::from_secs(DAY) * days);
+    let first_kept = WallTime::from_unix(Duration::from_secs(2 * DAY));
+    assert_eq!(log.delete_before(first_kept, after(29)).expect("none deleted"), 0);
+    assert_eq!(receiver.pending(9).expect("readable").len(), 3);
+    assert_eq!(log.delete_before(first_kept, after(31)).expect("deleted"), 2);
+    assert_eq!(receiver.pending(9).expect("readable").len(), 1);
 }
 
 #[test]
@@ -111,7 +146,8 @@ fn a_receiver_of_the_last_days_leaves_no_file() {
     assert_eq!(times, [5 * DAY + 7, 6 * DAY]);
     receiver.advance(&pending[1]).expect("nothing to write");
     assert_eq!(receiver.pending(9).expect("readable").len(), 0);
-    assert_eq!(log.delete_before(WallTime::from_unix(Duration::from_secs(9 * DAY))).expect("deleted"), 3);
+    let ninth_day = WallTime::from_unix(Duration::from_secs(9 * DAY));
+    assert_eq!(log.delete_before(ninth_day, ninth_day).expect("deleted"), 3);
     assert_eq!(std::fs::read_dir(log.directory()).expect("a directory").count(), 0);
 }
 
@@ -135,6 +171,6 @@ fn results_of_the_day_before_are_not_lost() {
         assert_eq!(receiver.pending(9).expect("readable").len(), 1);
     }
     let tenth_day = WallTime::from_unix(Duration::from_secs(10 * DAY));
-    assert_eq!(log.delete_before(tenth_day).expect("deleted"), 1);
+    assert_eq!(log.delete_before(tenth_day, tenth_day).expect("deleted"), 1);
     assert_eq!(read(log.directory()).0, [DAY + 5, DAY + 50]);
 }

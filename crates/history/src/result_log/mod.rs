@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead as _, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use linerate_documents::fleet_result::FleetResult;
@@ -15,8 +15,10 @@ use linerate_units::WallTime;
 use crate::{HistoryError, HistoryLocation, utc_time};
 
 mod receiver;
+mod recent_page;
 
 pub use receiver::{LoggedResult, ResultReceiver};
+pub use recent_page::RecentPage;
 
 /// Longest line that is read: a run's document is far below it.
 const MAX_LINE: usize = 16 << 20;
@@ -64,6 +66,24 @@ impl ResultLog {
     pub fn open(directory: &Path) -> Result<Self, ResultLogError> {
         std::fs::create_dir_all(directory).map_err(ResultLogError::new("making the directory", directory))?;
         Ok(Self { directory: directory.to_owned() })
+    }
+
+    /// Log in a directory that exists.
+    #[must_use]
+    pub fn existing(directory: &Path) -> Option<Self> {
+        directory.is_dir().then(|| Self { directory: directory.to_owned() })
+    }
+
+    /// True for a directory, and for a file whose first line is a result.
+    #[must_use]
+    pub fn has_results(path: &Path) -> bool {
+        if path.is_dir() {
+            return true;
+        }
+        let Some(file) = File::open(path).ok().filter(|_| path.is_file()) else { return false };
+        let mut line = Vec::new();
+        let read = BufReader::new(file.take(MAX_LINE as u64)).read_until(b'\n', &mut line);
+        read.is_ok() && parse(&line).is_some()
     }
 
     /// Directory `results` where the history is, or would be, were it not switched off.
@@ -116,33 +136,40 @@ impl ResultLog {
     ///
     /// [`ResultLogError`] for a path that cannot be read.
     pub fn read(paths: &[PathBuf]) -> Result<ReadResults, ResultLogError> {
-        let mut read = ReadResults::default();
-        let mut known = HashSet::new();
+        let mut files = Vec::new();
         for path in paths {
-            let files = if path.is_dir() { Self { directory: path.clone() }.files()? } else { vec![path.clone()] };
-            for file in files {
-                let text = std::fs::read(&file).map_err(ResultLogError::new("reading", &file))?;
-                for line in text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
-                    match parse(line) {
-                        Some(result) if known.insert(result.id.clone()) => read.results.push(result),
-                        Some(_) => {}
-                        None => read.unreadable += 1,
-                    }
-                }
+            if path.is_dir() {
+                files.extend(Self { directory: path.clone() }.files()?);
+            } else {
+                files.push(path.clone());
             }
         }
-        read.results.sort_by(|one, other| (one.at_unix_ns, &one.id).cmp(&(other.at_unix_ns, &other.id)));
+        read_files(&files)
+    }
+
+    /// Results of the days from that of `time` (UTC) on, at most the latest `count`.
+    ///
+    /// # Errors
+    ///
+    /// [`ResultLogError`] when the log cannot be read.
+    pub fn read_latest(&self, time: WallTime, count: usize) -> Result<ReadResults, ResultLogError> {
+        let first = file_name(time);
+        let is_wanted = |file: &PathBuf| file.file_name().is_some_and(|name| *name.to_string_lossy() >= *first);
+        let files: Vec<PathBuf> = self.files()?.into_iter().filter(is_wanted).collect();
+        let mut read = read_files(&files)?;
+        read.results.drain(..read.results.len().saturating_sub(count));
         Ok(read)
     }
 
-    /// Deletes the files of days before a time, but for those that a receiver has not yet.
+    /// Deletes the files of days before a time, but for those that a receiver has not yet; a receiver that no process has used for
+    /// 30 days until `now` holds back none.
     ///
     /// # Errors
     ///
     /// [`ResultLogError`] for a file that cannot be deleted.
-    pub fn delete_before(&self, time: WallTime) -> Result<usize, ResultLogError> {
+    pub fn delete_before(&self, time: WallTime, now: WallTime) -> Result<usize, ResultLogError> {
         let first_kept = file_name(time);
-        let needed = receiver::needed_files(self)?;
+        let needed = receiver::needed_files(self, now)?;
         let mut deleted = 0;
         for file in self.files()? {
             let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -154,6 +181,23 @@ impl ResultLog {
         }
         Ok(deleted)
     }
+}
+
+fn read_files(files: &[PathBuf]) -> Result<ReadResults, ResultLogError> {
+    let mut read = ReadResults::default();
+    let mut known = HashSet::new();
+    for file in files {
+        let text = std::fs::read(file).map_err(ResultLogError::new("reading", file))?;
+        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
+            match parse(line) {
+                Some(result) if known.insert(result.id.clone()) => read.results.push(result),
+                Some(_) => {}
+                None => read.unreadable += 1,
+            }
+        }
+    }
+    read.results.sort_by(|one, other| (one.at_unix_ns, &one.id).cmp(&(other.at_unix_ns, &other.id)));
+    Ok(read)
 }
 
 /// Name of the file with the results of a day.

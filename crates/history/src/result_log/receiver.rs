@@ -1,9 +1,10 @@
 //! Position of a receiver in a log of results.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use linerate_documents::fleet_result::FleetResult;
 use linerate_units::WallTime;
@@ -13,6 +14,12 @@ use super::{MAX_LINE, ResultLog, ResultLogError, parse};
 
 /// Suffix of the files with positions.
 const POSITION_SUFFIX: &str = ".position";
+
+/// Time after which a receiver that no process uses holds back no result.
+const MAX_UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Time between two marks of a receiver that is in use.
+const MARK_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Receiver of the results of a log, by its name.
 #[derive(Debug)]
@@ -51,7 +58,9 @@ impl ResultReceiver {
     pub fn open(log: &ResultLog, name: &str) -> Result<Self, ResultLogError> {
         let file = log.directory.join(format!("{name}{POSITION_SUFFIX}"));
         let position = read_position(&file)?.unwrap_or_default();
-        Ok(Self { log: log.clone(), file: Some(file), first: String::new(), position })
+        let receiver = Self { log: log.clone(), file: Some(file), first: String::new(), position };
+        receiver.mark_as_used(Duration::ZERO);
+        Ok(receiver)
     }
 
     /// Receiver of the results from the day of `time` (UTC) on, with a position of its own that no file has.
@@ -66,6 +75,7 @@ impl ResultReceiver {
     ///
     /// [`ResultLogError`] when the log cannot be read.
     pub fn pending(&self, count: usize) -> Result<Vec<LoggedResult>, ResultLogError> {
+        self.mark_as_used(MARK_INTERVAL);
         let mut found = Vec::new();
         let files: Vec<(PathBuf, String)> =
             self.log.files()?.into_iter().map(|path| (path.clone(), file_name(&path))).collect();
@@ -89,6 +99,22 @@ impl ResultReceiver {
     /// [`ResultLogError`] when the position cannot be written; the result is sent once more after a restart.
     pub fn advance(&mut self, result: &LoggedResult) -> Result<(), ResultLogError> {
         self.position = result.next.clone();
+        self.write()
+    }
+
+    /// Notes in the time of the position's file that the receiver is in use, unless that is newer than `interval`. A full disk
+    /// or a log that is read only leave it unmarked.
+    fn mark_as_used(&self, interval: Duration) {
+        let Some(file) = &self.file else { return };
+        let age = file.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|time| time.elapsed().ok());
+        if age.is_some_and(|age| age < interval) {
+            return;
+        }
+        let open = OpenOptions::new().create(true).append(true).open(file);
+        drop(open.and_then(|open| open.set_modified(SystemTime::now())));
+    }
+
+    fn write(&self) -> Result<(), ResultLogError> {
         let Some(position_file) = &self.file else { return Ok(()) };
         let write = || -> io::Result<()> {
             let temporary = position_file.with_extension("position-new");
@@ -149,15 +175,16 @@ fn read_position(file: &Path) -> Result<Option<Position>, ResultLogError> {
     }
 }
 
-/// Names of files with results that a receiver does not have yet.
-pub(super) fn needed_files(log: &ResultLog) -> Result<Vec<String>, ResultLogError> {
+/// Names of files with results that a receiver, which was in use lately, does not have yet.
+pub(super) fn needed_files(log: &ResultLog, now: WallTime) -> Result<Vec<String>, ResultLogError> {
     let directory = &log.directory;
     let listing = || -> io::Result<Vec<PathBuf>> {
         std::fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect()
     };
     let paths = listing().map_err(ResultLogError::new("listing", directory))?;
     let mut needed = Vec::new();
-    for path in paths.iter().filter(|path| path.to_string_lossy().ends_with(POSITION_SUFFIX)) {
+    let is_used = |path: &&PathBuf| path.to_string_lossy().ends_with(POSITION_SUFFIX) && !is_unused(path, now);
+    for path in paths.iter().filter(is_used) {
         let mut position = read_position(path)?.unwrap_or_default();
         for file in log.files()? {
             let (name, mut found) = (file_name(&file), Vec::new());
@@ -166,4 +193,10 @@ pub(super) fn needed_files(log: &ResultLog) -> Result<Vec<String>, ResultLogErro
         }
     }
     Ok(needed)
+}
+
+fn is_unused(position: &Path, now: WallTime) -> bool {
+    let marked = position.metadata().and_then(|metadata| metadata.modified()).ok();
+    let marked = marked.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    marked.is_some_and(|marked| now.since_unix_epoch().saturating_sub(marked) > MAX_UNUSED)
 }

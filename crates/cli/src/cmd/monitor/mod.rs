@@ -87,7 +87,7 @@ fn prepare(arguments: &MonitorArguments, interrupts: InterruptSignals) -> Result
     let log = arguments.results.open_log()?;
     let now = realtime_now();
     let first_kept = WallTime::from_unix(now.since_unix_epoch().saturating_sub(DAY * arguments.keep_days));
-    log.delete_before(first_kept).map_err(|error| error.to_string())?;
+    log.delete_before(first_kept, now).map_err(|error| error.to_string())?;
     let zone = TimeZone::system();
     let read = ResultLog::read(&[log.directory().to_owned()]).map_err(|error| error.to_string())?;
     let source = host_name();
