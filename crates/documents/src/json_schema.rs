@@ -10,6 +10,7 @@ use super::audit::{AuditDocument, ExplanationDocument};
 use super::baseline::BaselineDocument;
 use super::diagnose::DiagnoseDocument;
 use super::doctor::DoctorDocument;
+use super::fleet_report::FleetReport;
 use super::fleet_result::FleetResult;
 use super::host_check::HostCheckDocument;
 use super::label::{DocumentKind, schema_identifier};
@@ -54,7 +55,7 @@ fn add_label(schema: &mut Value, name: &str) {
 }
 
 /// Schemas, each with its file name and the committed version.
-fn schemas() -> [(&'static str, Value, &'static str); 19] {
+fn schemas() -> [(&'static str, Value, &'static str); 20] {
     macro_rules! schema {
         ($document:ty, $name:literal, $title:literal) => {
             (
@@ -90,6 +91,7 @@ fn schemas() -> [(&'static str, Value, &'static str); 19] {
         schema!(ShaperStatusDocument, "shaper-status", "State of active shapers (linerate shape status --json)"),
         schema!(WatchDocument, "watch", "The TCP flows of a host over one interval (linerate watch --json)"),
         schema!(WebDocument, "web", "A test in a browser (linerate serve --web)"),
+        schema!(FleetReport, "fleet-report", "Results of a fleet or a monitor (linerate fleet report --format json)"),
         schema!(FleetResult, "fleet-result", "A test of a fleet or a monitor (linerate fleet agent --json)"),
         schema!(ProgressEvent, "event", "Event of a running command (--json-stream)"),
     ]

@@ -50,12 +50,14 @@ kinds! {
     Comparison "comparison" "Comparison of two runs" false;
     FleetMembers "fleet-members" "Members of a fleet" false;
     FleetPlan "fleet-plan" "Timetable of a fleet" false;
+    FleetReport "fleet-report" "Report of the results of a fleet" true;
     FleetResult "fleet-result" "Result of a test of a fleet" true;
     HostCheck "host-check" "Requirements of this host" true;
     LabCheck "lab-check" "Requirements of the lab" false;
     LabKernels "lab-kernels" "Kernels of the lab" false;
     LabPath "lab-path" "Path of the lab" false;
     LabPaths "lab-paths" "Paths of the lab" false;
+    ResultList "result-list" "Results of monitors and agents" false;
     RunList "run-list" "Runs of the history" false;
     Shaper "shaper" "Traffic shaper" true;
     ShaperPersistence "shaper-persistence" "Traffic shaper at boot" true;

@@ -9,6 +9,7 @@ pub mod baseline;
 pub mod diagnose;
 pub mod doctor;
 pub mod environment;
+pub mod fleet_report;
 pub mod fleet_result;
 pub mod host_check;
 #[cfg(test)]

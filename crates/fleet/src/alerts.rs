@@ -2,6 +2,7 @@
 //!
 //! An alert needs two results in a row, so that one bad moment raises none, and comes once, when it begins.
 
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
@@ -48,13 +49,54 @@ pub struct MonitorAlert {
     pub text: String,
 }
 
-/// Figures that are watched, with the side on which they are worse and a difference that is too small to be said.
-const WATCHED: [(&str, &str, WorseSide, f64); 5] = [
-    ("goodput_up", "goodput up", WorseSide::Lower, 0.0),
-    ("goodput_down", "goodput down", WorseSide::Lower, 0.0),
-    ("rtt_idle_median", "round trip", WorseSide::Higher, 1e6),
-    ("loss_up", "loss up", WorseSide::Higher, 1e-3),
-    ("loss_down", "loss down", WorseSide::Higher, 1e-3),
+/// Age of the results by which the usual range is decided: five weeks, so that each hour of the week has some.
+pub const REMEMBERED: Duration = Duration::from_secs(35 * 24 * 3600);
+
+/// Figure that is watched.
+#[derive(Debug)]
+pub(crate) struct WatchedFigure {
+    /// Name in results.
+    pub(crate) name: &'static str,
+    /// Name for people, without its direction.
+    pub(crate) title: &'static str,
+    /// Direction; `None` for both.
+    pub(crate) direction: Option<Direction>,
+    /// Side on which it is worse.
+    pub(crate) side: WorseSide,
+    /// Difference that is too small to be noted.
+    unnoticed: f64,
+}
+
+impl WatchedFigure {
+    const fn goodput(name: &'static str, direction: Direction) -> Self {
+        Self { name, title: "goodput", direction: Some(direction), side: WorseSide::Lower, unnoticed: 0.0 }
+    }
+
+    const fn loss(name: &'static str, direction: Direction) -> Self {
+        Self { name, title: "loss", direction: Some(direction), side: WorseSide::Higher, unnoticed: 1e-3 }
+    }
+
+    const fn round_trip(name: &'static str) -> Self {
+        Self { name, title: "round trip", direction: None, side: WorseSide::Higher, unnoticed: 1e6 }
+    }
+
+    /// True for a value that is worse than usual.
+    pub(crate) fn is_worse(&self, value: f64, range: &UsualRange) -> bool {
+        range.is_worse(value, self.side) && (value - range.median).abs() >= self.unnoticed
+    }
+
+    fn full_title(&self) -> String {
+        self.direction.map_or_else(|| self.title.to_owned(), |direction| format!("{} {}", self.title, direction.name()))
+    }
+}
+
+/// Figures that are watched.
+pub(crate) const WATCHED: [WatchedFigure; 5] = [
+    WatchedFigure::goodput("goodput_up", Direction::Up),
+    WatchedFigure::goodput("goodput_down", Direction::Down),
+    WatchedFigure::round_trip("rtt_idle_median"),
+    WatchedFigure::loss("loss_up", Direction::Up),
+    WatchedFigure::loss("loss_down", Direction::Down),
 ];
 
 /// Results of a cause that make it the usual one.
@@ -81,7 +123,7 @@ impl MonitorSample {
             at: result.at(),
             outcome: result.outcome,
             reason: result.reason.clone(),
-            figures: WATCHED.map(|(name, ..)| result.figure(name)),
+            figures: WATCHED.map(|watched| result.figure(watched.name)),
             causes: Direction::BOTH.map(|direction| Some(run?.first_cause(direction)?.cause)),
         }
     }
@@ -113,11 +155,12 @@ pub fn alerts(
         let reason = last.reason.as_deref().unwrap_or("no reason is known");
         texts.push((AlertKind::Unreachable, format!("no result twice in a row: {reason}")));
     }
-    for (index, (name, title, ..)) in WATCHED.iter().enumerate() {
+    for (index, watched) in WATCHED.iter().enumerate() {
         if begins(&own, |samples| worse(samples, index, zone).is_some())
             && let Some((value, usual)) = worse(&own, index, zone)
         {
-            let [value, median] = [value, usual.median].map(|value| show(name, value));
+            let [value, median] = [value, usual.median].map(|value| show(watched.name, value));
+            let title = watched.full_title();
             let (count, basis) = (usual.count, usual.basis.title());
             texts.push((
                 AlertKind::WorseThanUsual,
@@ -146,14 +189,13 @@ fn is_unreachable(samples: &[&MonitorSample]) -> bool {
 
 /// Last value of a figure, and its usual range, when it and the one before are both worse than that.
 fn worse(samples: &[&MonitorSample], index: usize, zone: &TimeZone) -> Option<(f64, UsualRange)> {
-    let (_, _, side, unnoticed) = WATCHED[index];
+    let watched = &WATCHED[index];
     let values: Vec<TimedValue> =
         samples.iter().filter_map(|sample| Some(TimedValue { at: sample.at, value: sample.figures[index]? })).collect();
     // Neither of the two is among what is usual.
     let [usual @ .., before, last] = values.as_slice() else { return None };
-    let range = UsualRange::of(usual, before.at, side, zone)?;
-    let is_worse = |value: f64| range.is_worse(value, side) && (value - range.median).abs() >= unnoticed;
-    (is_worse(before.value) && is_worse(last.value)).then_some((last.value, range))
+    let range = UsualRange::of(usual, before.at, watched.side, zone)?;
+    [before, last].iter().all(|one| watched.is_worse(one.value, &range)).then_some((last.value, range))
 }
 
 /// Usual cause of a direction and the present one, when the last two results have another one for the first time.

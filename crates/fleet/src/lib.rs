@@ -12,6 +12,7 @@ mod commands;
 mod cost;
 mod description;
 mod error;
+mod facts;
 mod free_slots;
 pub mod fuzzing;
 mod identity;
@@ -23,9 +24,10 @@ mod seats;
 mod sessions;
 mod timetable;
 mod unique_map;
+mod unusual;
 pub mod usual;
 
-pub use alerts::{AlertKind, MonitorAlert, MonitorSample, alerts};
+pub use alerts::{AlertKind, MonitorAlert, MonitorSample, REMEMBERED, alerts};
 pub use calendar::{CalendarExpression, MonitorSchedule, QuietHours, hour_of_week};
 pub use commands::session_command;
 pub use cost::FleetCost;
@@ -34,6 +36,8 @@ pub use description::{
     UplinkEntry,
 };
 pub use error::FleetError;
+pub use facts::TestFacts;
 pub use plain_host::is_plain_host;
 pub use sessions::{SessionDirections, TestSession, TestWeight};
 pub use timetable::{PlannedSession, SessionStart, Timetable};
+pub use unusual::unusual_figures;

@@ -37,6 +37,18 @@ pub enum TestWeight {
     Light,
 }
 
+impl TestWeight {
+    /// Weight of a type of tests; `None` for one that linerate does not run.
+    #[must_use]
+    pub fn of_type(name: &str) -> Option<Self> {
+        match name {
+            "throughput" | "diagnose" | "load" => Some(Self::Exclusive),
+            "latency" | "latencybg" | "rtt" | "trace" | "mtu" => Some(Self::Light),
+            _ => None,
+        }
+    }
+}
+
 /// Directions that a session measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -224,8 +236,7 @@ fn extent(test: &TestEntry, directions: SessionDirections) -> Option<(TestWeight
         "throughput" => (TestWeight::Exclusive, (each + TRANSFER_OVERHEAD) * count, each * count),
         "diagnose" => (TestWeight::Exclusive, PATH_MEASUREMENT + (each + TRANSFER_OVERHEAD) * count, each * count),
         "load" => (TestWeight::Exclusive, each * LOAD_PHASES + TRANSFER_OVERHEAD, each * (LOAD_PHASES - 1)),
-        "latency" | "latencybg" | "rtt" | "trace" | "mtu" => (TestWeight::Light, each, Duration::ZERO),
-        _ => return None,
+        other => (TestWeight::of_type(other)?, each, Duration::ZERO),
     })
 }
 

@@ -4,6 +4,9 @@
 //! them is at most `k / (n + 1)`, whatever their distribution. Two such values in a row, both among the worst `k` of `n`, come
 //! by chance with at most `k (k + 1) / ((n + 1) (n + 2))`, about a quarter of a percent.
 
+use core::time::Duration;
+use std::collections::VecDeque;
+
 use jiff::tz::TimeZone;
 use linerate_units::WallTime;
 
@@ -72,29 +75,91 @@ pub struct UsualRange {
     pub basis: UsualBasis,
 }
 
-impl UsualRange {
-    /// Range at a time, from the values before it; `None` with fewer than [`MIN_VALUES`] of them. The hour of the week counts
-    /// when it has enough values, else the hour of the day, else all.
+/// Values from which the usual range at any hour follows.
+#[derive(Clone, Debug)]
+pub struct UsualValues {
+    zone: TimeZone,
+    /// Values in the order of their times, with their hours of the week.
+    timed: VecDeque<(WallTime, u8, f64)>,
+    /// Sorted values by hour of the week, by hour of the day, and all.
+    sorted: [Vec<Vec<f64>>; 3],
+}
+
+impl UsualValues {
+    /// No values, in a time zone.
     #[must_use]
-    pub fn of(values: &[TimedValue], at: WallTime, side: WorseSide, zone: &TimeZone) -> Option<Self> {
-        let hour = hour_of_week(at, zone);
-        for basis in [UsualBasis::HourOfWeek, UsualBasis::HourOfDay, UsualBasis::All] {
-            let counts = |value: &&TimedValue| {
-                let other = hour_of_week(value.at, zone);
-                let is_like = match basis {
-                    UsualBasis::HourOfWeek => other == hour,
-                    UsualBasis::HourOfDay => other % 24 == hour % 24,
-                    UsualBasis::All => true,
-                };
-                value.value.is_finite() && value.at < at && is_like
-            };
-            let mut chosen: Vec<f64> = values.iter().filter(counts).map(|value| value.value).collect();
-            if chosen.len() >= MIN_VALUES {
-                chosen.sort_by(f64::total_cmp);
-                return Some(Self::of_sorted(&chosen, side, basis));
+    pub fn new(zone: &TimeZone) -> Self {
+        let sorted = [7 * 24, 24, 1].map(|count| vec![Vec::new(); count]);
+        Self { zone: zone.clone(), timed: VecDeque::new(), sorted }
+    }
+
+    /// Adds a value, which is no earlier than the others. One that is no number counts nowhere.
+    pub fn add(&mut self, value: TimedValue) {
+        self.push(value, |list, value| {
+            let place = list.partition_point(|other| *other < value);
+            list.insert(place, value);
+        });
+    }
+
+    /// Adds many values.
+    fn extend(&mut self, values: impl Iterator<Item = TimedValue>) {
+        for value in values {
+            self.push(value, Vec::push);
+        }
+        for list in self.sorted.iter_mut().flatten() {
+            list.sort_by(f64::total_cmp);
+        }
+    }
+
+    fn push(&mut self, value: TimedValue, insert: impl Fn(&mut Vec<f64>, f64)) {
+        if !value.value.is_finite() {
+            return;
+        }
+        let hour = hour_of_week(value.at, &self.zone);
+        self.timed.push_back((value.at, hour, value.value));
+        for (lists, index) in self.sorted.iter_mut().zip(places(hour)) {
+            insert(&mut lists[index], value.value);
+        }
+    }
+
+    /// Removes values that are older than this at a time.
+    pub fn forget_before(&mut self, now: WallTime, age: Duration) {
+        let oldest = now.since_unix_epoch().saturating_sub(age);
+        while let Some((_, hour, value)) = self.timed.front().copied().filter(|(at, ..)| at.since_unix_epoch() < oldest)
+        {
+            self.timed.pop_front();
+            for (lists, index) in self.sorted.iter_mut().zip(places(hour)) {
+                let list = &mut lists[index];
+                let place = list.partition_point(|other| *other < value);
+                list.remove(place);
             }
         }
-        None
+    }
+
+    /// Usual range at a time; `None` with fewer than [`MIN_VALUES`] values. The hour of the week counts when it has enough, else
+    /// the hour of the day, else all.
+    #[must_use]
+    pub fn range(&self, at: WallTime, side: WorseSide) -> Option<UsualRange> {
+        let hour = hour_of_week(at, &self.zone);
+        let lists = self.sorted.iter().zip(places(hour)).map(|(lists, index)| &lists[index]);
+        let all = [UsualBasis::HourOfWeek, UsualBasis::HourOfDay, UsualBasis::All];
+        let (sorted, basis) = lists.zip(all).find(|(sorted, _)| sorted.len() >= MIN_VALUES)?;
+        Some(UsualRange::of_sorted(sorted, side, basis))
+    }
+}
+
+/// Indices of an hour of the week in the lists of sorted values.
+fn places(hour: u8) -> [usize; 3] {
+    [usize::from(hour), usize::from(hour % 24), 0]
+}
+
+impl UsualRange {
+    /// Range at a time, from the values before it, as [`UsualValues::range`].
+    #[must_use]
+    pub fn of(values: &[TimedValue], at: WallTime, side: WorseSide, zone: &TimeZone) -> Option<Self> {
+        let mut usual = UsualValues::new(zone);
+        usual.extend(values.iter().filter(|value| value.at < at).copied());
+        usual.range(at, side)
     }
 
     fn of_sorted(sorted: &[f64], side: WorseSide, basis: UsualBasis) -> Self {

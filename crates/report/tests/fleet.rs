@@ -106,8 +106,18 @@ fn the_latest_judgement_counts() {
 }
 
 #[test]
+fn a_result_in_another_name_is_in_no_cell() {
+    use Cause::{LinkRate, Loss};
+    let forged = FleetResult { publisher: Some("c".to_owned()), ..result("a", "b", 2, Some([Loss, Loss])) };
+    let results = [result("a", "b", 1, Some([LinkRate, LinkRate])), forged];
+    assert_eq!(faults(&FleetMatrix::new(&results)), []);
+    let text = summary(&results, &[], style()).replace('\n', " ");
+    assert!(text.contains("1 result left out: another member than the source"), "{text}");
+}
+
+#[test]
 fn the_text_says_what_was_measured_and_the_faults() {
-    let text = summary(&fleet(), style());
+    let text = summary(&fleet(), &[], style());
     for part in [
         "6 results between 4 hosts: 10 of 12 directions measured, 0 failed, 1 skipped.",
         "- the receive window: 3 directions to c",
@@ -116,7 +126,7 @@ fn the_text_says_what_was_measured_and_the_faults() {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    assert!(summary(&[], style()).starts_with("0 results between 0 hosts"));
+    assert!(summary(&[], &[], style()).starts_with("0 results between 0 hosts"));
 }
 
 fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
@@ -126,7 +136,7 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
 
 #[test]
 fn the_policy_has_the_hashes_of_script_and_style() {
-    let page = page("A fleet", &fleet());
+    let page = page("A fleet", &fleet(), &[]);
     let policy = between(&page, "Content-Security-Policy\" content=\"", "\"");
     for (name, content) in
         [("script-src", between(&page, "<script>", "</script>")), ("style-src", between(&page, "<style>", "</style>"))]
@@ -138,7 +148,7 @@ fn the_policy_has_the_hashes_of_script_and_style() {
 
 #[test]
 fn names_of_strangers_stay_text() {
-    let page = page("</title><script>alert(1)</script>", &[result("<img src=x>", "\"b\"", 1, None)]);
+    let page = page("</title><script>alert(1)</script>", &[result("<img src=x>", "\"b\"", 1, None)], &[]);
     for markup in ["<img", "<script>alert", "\"\"b\"\""] {
         assert!(!page.contains(markup), "{markup}");
     }
@@ -147,7 +157,7 @@ fn names_of_strangers_stay_text() {
 
 #[test]
 fn every_cell_leads_to_its_direction_and_every_run_to_its_report() {
-    let page = page("A fleet", &fleet());
+    let page = page("A fleet", &fleet(), &[]);
     for link in page.split("href=\"#").skip(1).map(|rest| rest.split('"').next().expect("an end")) {
         assert!(page.contains(&format!("id=\"{link}\"")), "{link}");
     }
@@ -174,7 +184,7 @@ fn a_direction_has_its_picture_over_time() {
         results.push(probe);
     }
     results.sort_by_key(|result| result.at_unix_ns);
-    let page = page("A pair", &results);
+    let page = page("A pair", &results, &[]);
     let picture = between(&page, "id=\"direction-0-1\"", "</svg>");
     for (part, count) in [
         ("class=\"smoke\"", 3),

@@ -1,15 +1,19 @@
 //! Page of a fleet: the faults, the matrix with a slider of time, and the results of each direction.
 
+use std::collections::BTreeSet;
+
 use linerate_documents::diagnose::CauseVerdict;
+use linerate_documents::fleet_report::UnusualFigure;
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_model::diagnosis::CauseLocation;
 use linerate_units::{BitRate, Ratio, display};
 use serde_json::{Value, json};
 
-use super::faults::faults;
+use super::faults::{Ends, faults};
 use super::history_chart;
 use super::matrix::{CellState, DirectedResults, FleetMatrix};
 use super::text::{extent, short};
+use super::unusual;
 use crate::civil_time;
 use crate::html::{FleetPage, HtmlWriter as _, embedded_json, escaped, fleet_page};
 use crate::presentation::{Presentation, present};
@@ -25,14 +29,16 @@ const MAX_TIMES: usize = 400;
 
 /// Page of results, which are in the order of their times. It needs no network, and shows the latest state without scripts.
 #[must_use]
-pub fn page(title: &str, results: &[FleetResult]) -> String {
+pub fn page(title: &str, results: &[FleetResult], unusual: &[UnusualFigure]) -> String {
     let matrix = FleetMatrix::new(results);
     let mut body = String::new();
     body.push_fmt(format_args!("<section class=\"fleet\">\n<h1>{}</h1>\n", escaped(title)));
     body.push_fmt(format_args!("<p class=\"extent\">{}</p>\n", escaped(&extent(&matrix, results))));
     push_faults(&mut body, &matrix);
+    push_unusual(&mut body, &matrix, unusual);
     push_controls(&mut body);
-    push_matrix(&mut body, &matrix);
+    let marked: BTreeSet<Ends> = unusual.iter().flat_map(|figure| ends_of(&matrix, figure)).collect();
+    push_matrix(&mut body, &matrix, &marked);
     body.push_str("</section>\n");
     let whole = whole_runs(&matrix);
     push_directions(&mut body, &matrix, &whole);
@@ -76,7 +82,7 @@ fn push_controls(html: &mut String) {
     );
 }
 
-fn push_matrix(html: &mut String, matrix: &FleetMatrix<'_>) {
+fn push_matrix(html: &mut String, matrix: &FleetMatrix<'_>, marked: &BTreeSet<Ends>) {
     html.push_str("<div class=\"scroll\"><table class=\"matrix\">\n<thead><tr><th>from \\ to</th>");
     for host in &matrix.hosts {
         html.push_fmt(format_args!("<th scope=\"col\"><span>{}</span></th>", escaped(host)));
@@ -85,7 +91,7 @@ fn push_matrix(html: &mut String, matrix: &FleetMatrix<'_>) {
     for (from, host) in matrix.hosts.iter().enumerate() {
         html.push_fmt(format_args!("<tr><th scope=\"row\">{}</th>", escaped(host)));
         for to in 0..matrix.hosts.len() {
-            push_cell(html, matrix, (from, to));
+            push_cell(html, matrix, (from, to), marked.contains(&(from, to)));
         }
         html.push_str("</tr>\n");
     }
@@ -94,10 +100,37 @@ fn push_matrix(html: &mut String, matrix: &FleetMatrix<'_>) {
     for (class, meaning) in CLASSES {
         html.push_fmt(format_args!("<li><span class=\"cell {class}\">{}</span> {meaning}</li>", letter(class)));
     }
+    if !marked.is_empty() {
+        html.push_str("<li class=\"slow\"><span class=\"cell c-none\"></span> worse than usual now</li>");
+    }
     html.push_str("</ul>\n");
 }
 
-fn push_cell(html: &mut String, matrix: &FleetMatrix<'_>, ends: (usize, usize)) {
+/// Directions of a figure; both for one of the round trip.
+fn ends_of(matrix: &FleetMatrix<'_>, figure: &UnusualFigure) -> Vec<Ends> {
+    let index = |name: &str| matrix.hosts.binary_search(&name).ok();
+    let [from, to] = unusual::ends(figure);
+    let (Some(from), Some(to)) = (index(from), index(to)) else { return Vec::new() };
+    if figure.direction.is_some() { vec![(from, to)] } else { vec![(from, to), (to, from)] }
+}
+
+fn push_unusual(html: &mut String, matrix: &FleetMatrix<'_>, figures: &[UnusualFigure]) {
+    if figures.is_empty() {
+        return;
+    }
+    html.push_str("<h2>Worse than usual</h2>\n<ul class=\"unusual\">\n");
+    for figure in figures {
+        let sentence = escaped(&unusual::sentence(figure));
+        let linked = match ends_of(matrix, figure).first() {
+            Some((from, to)) => format!("<a href=\"#direction-{from}-{to}\">{sentence}</a>"),
+            None => sentence,
+        };
+        html.push_fmt(format_args!("<li>{linked}<p>{}</p></li>\n", escaped(&unusual::changes(figure))));
+    }
+    html.push_str("</ul>\n");
+}
+
+fn push_cell(html: &mut String, matrix: &FleetMatrix<'_>, ends: Ends, is_unusual: bool) {
     let latest = matrix.directions.get(&ends).and_then(DirectedResults::latest);
     match latest {
         None if ends.0 == ends.1 => html.push_str("<td class=\"own\"></td>"),
@@ -106,7 +139,8 @@ fn push_cell(html: &mut String, matrix: &FleetMatrix<'_>, ends: (usize, usize)) 
             let (class, (from, to)) = (cell_class(state), ends);
             let title = format!("{} → {}: {}", matrix.hosts[from], matrix.hosts[to], short(state));
             html.push_fmt(format_args!(
-                "<td><a class=\"cell {class}\" id=\"cell-{from}-{to}\" href=\"#direction-{from}-{to}\" title=\"{}\">{}</a></td>",
+                "<td{}><a class=\"cell {class}\" id=\"cell-{from}-{to}\" href=\"#direction-{from}-{to}\" title=\"{}\">{}</a></td>",
+                if is_unusual { " class=\"slow\"" } else { "" },
                 escaped(&title),
                 letter(class)
             ));

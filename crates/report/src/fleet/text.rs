@@ -2,11 +2,13 @@
 
 use core::fmt::Write as _;
 
+use linerate_documents::fleet_report::UnusualFigure;
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_units::display;
 
 use super::faults::faults;
 use super::matrix::{CellState, FleetMatrix};
+use super::unusual;
 use crate::escape;
 use crate::text::wrap_text;
 use crate::throughput_text::TextStyle;
@@ -14,9 +16,12 @@ use crate::throughput_text::TextStyle;
 /// Largest number of hosts whose matrix is shown as a list of directions.
 const MAX_LISTED_HOSTS: usize = 6;
 
-/// Summary: what was measured, the faults, and for a small fleet each direction.
+/// Largest number of figures that are worse than usual in the text.
+const MAX_UNUSUAL: usize = 20;
+
+/// Summary: what was measured, the faults, what is worse than usual, and for a small fleet each direction.
 #[must_use]
-pub fn summary(results: &[FleetResult], style: TextStyle) -> String {
+pub fn summary(results: &[FleetResult], unusual: &[UnusualFigure], style: TextStyle) -> String {
     let matrix = FleetMatrix::new(results);
     let width = usize::from(style.width.get());
     let mut text = String::new();
@@ -32,6 +37,15 @@ pub fn summary(results: &[FleetResult], style: TextStyle) -> String {
     }
     for fault in &found {
         sentence(&format!("- {}", fault.sentence(&matrix)));
+    }
+    if !unusual.is_empty() {
+        sentence(&format!("Worse than usual: {}", counted(unusual.len(), "figure")));
+    }
+    for figure in unusual.iter().take(MAX_UNUSUAL) {
+        sentence(&format!("- {}. {}", unusual::sentence(figure), unusual::changes(figure)));
+    }
+    if unusual.len() > MAX_UNUSUAL {
+        sentence(&format!("- and {} more: --format json lists all", unusual.len() - MAX_UNUSUAL));
     }
     if matrix.hosts.len() <= MAX_LISTED_HOSTS {
         for ((from, to), direction) in &matrix.directions {
@@ -49,11 +63,19 @@ pub(super) fn extent(matrix: &FleetMatrix<'_>, results: &[FleetResult]) -> Strin
     let [failed, skipped] = [SessionOutcome::Failed, SessionOutcome::Skipped]
         .map(|outcome| results.iter().filter(|result| result.outcome == outcome).count());
     let possible = hosts * hosts.saturating_sub(1);
+    let foreign = match matrix.foreign {
+        0 => String::new(),
+        count => format!(" {} left out: another member than the source published them.", counted(count, "result")),
+    };
     format!(
-        "{} results between {hosts} hosts: {} of {possible} directions measured, {failed} failed, {skipped} skipped.",
+        "{} results between {hosts} hosts: {} of {possible} directions measured, {failed} failed, {skipped} skipped.{foreign}",
         matrix.count,
         matrix.directions.values().filter(|one| one.states.iter().any(is_measured)).count(),
     )
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn is_measured(state: &CellState<'_>) -> bool {

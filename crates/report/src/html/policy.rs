@@ -11,5 +11,5 @@ pub(super) const POLICY: &str = "default-src 'none'; \
 /// Policy of the page of a fleet, which has more of both.
 pub(super) const FLEET_POLICY: &str = "default-src 'none'; \
     script-src 'sha256-Ltch8ydb4h02u7mCytBtmOSv5Sr1wuxeooNcAizWXyk='; \
-    style-src 'sha256-U7hUQj/q6TCdmfrXjynsyJAln6y+djj6F1JgDPJBZSA='; \
+    style-src 'sha256-XzXeXjhlIlHEwZt7wB9TIVPKCIQjJXNFCUYufBuAM3g='; \
     base-uri 'none'; form-action 'none'";

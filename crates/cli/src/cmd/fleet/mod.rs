@@ -4,7 +4,7 @@ mod agent;
 #[cfg(feature = "nats")]
 mod nats;
 mod plan;
-mod report;
+pub(crate) mod report;
 mod text;
 
 use std::path::PathBuf;

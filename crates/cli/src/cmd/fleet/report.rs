@@ -5,8 +5,11 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
+use jiff::tz::TimeZone;
+use linerate_documents::fleet_report::FleetReport;
 use linerate_documents::fleet_result::FleetResult;
-use linerate_documents::label::LabelledDocument;
+use linerate_documents::label::{DocumentKind, LabelledDocument};
+use linerate_fleet::unusual_figures;
 use linerate_history::result_log::ResultLog;
 use linerate_report::fleet;
 
@@ -15,34 +18,43 @@ use crate::exit::ExitStatus;
 
 /// `linerate fleet report`.
 #[derive(Debug, Args)]
-pub(super) struct FleetReportArguments {
+pub(in crate::cmd) struct FleetReportArguments {
     /// The results: directories and files, also of several hosts [default: `results` where the history is]
     #[arg(value_name = "RESULTS", value_hint = ValueHint::AnyPath)]
     results: Vec<PathBuf>,
     /// Report format
     #[arg(short, long, value_enum, default_value_t = FleetReportFormat::Html)]
     format: FleetReportFormat,
-    /// Destination of the page: a file, or - for the standard output
-    #[arg(short, long, value_name = "FILE", default_value = "linerate-fleet.html", value_hint = ValueHint::FilePath)]
-    out: PathBuf,
+    /// Destination: a file, or - for the standard output. Without it, HTML goes to linerate-fleet.html in this directory,
+    /// other formats to the standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    out: Option<PathBuf>,
     /// Overwrite the file if it exists
     #[arg(long)]
     force: bool,
     /// Title of the page
-    #[arg(long, default_value = "What limits the paths of this fleet")]
+    #[arg(long, default_value = FLEET_REPORT_TITLE)]
     title: String,
     /// Print the run of the result with this id as JSON instead, for `linerate report -`
     #[arg(long, value_name = "ID", conflicts_with_all = ["format", "force", "title"])]
     run: Option<String>,
 }
 
+/// Title of the page without another one.
+pub(crate) const FLEET_REPORT_TITLE: &str = "What limits the paths of this fleet";
+
+/// File of the page without another one.
+pub(crate) const FLEET_REPORT_FILE: &str = "linerate-fleet.html";
+
 /// Formats of the report of a fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FleetReportFormat {
+pub(crate) enum FleetReportFormat {
     /// One file with the matrix, for a browser
     Html,
     /// For this terminal
     Text,
+    /// A document (schema 1): the latest state of each direction, the faults, and what is worse than usual
+    Json,
 }
 
 pub(super) fn run(arguments: &FleetReportArguments) -> ExitStatus {
@@ -60,21 +72,42 @@ fn show(arguments: &FleetReportArguments) -> Result<(), String> {
     if let Some(id) = &arguments.run {
         return print_run(&results, id);
     }
-    if arguments.format == FleetReportFormat::Text {
-        console::data(&fleet::summary(&results, console::data_style()));
+    let out = match (&arguments.out, arguments.format) {
+        (Some(out), _) => out.as_path(),
+        (None, FleetReportFormat::Html) => Path::new(FLEET_REPORT_FILE),
+        (None, FleetReportFormat::Text | FleetReportFormat::Json) => Path::new("-"),
+    };
+    let text = render(&results, &arguments.title, arguments.format);
+    if out == Path::new("-") {
+        console::data(&text);
         return Ok(());
     }
-    let page = fleet::page(&arguments.title, &results);
-    if arguments.out == Path::new("-") {
-        console::data(&page);
-        return Ok(());
-    }
-    write(&arguments.out, &page, arguments.force)?;
-    console::note(&format!("report of {} results written to {}", results.len(), arguments.out.display()));
+    write(out, &text, arguments.force)?;
+    console::note(&format!("report of {} results written to {}", results.len(), out.display()));
     Ok(())
 }
 
-fn read(paths: &[PathBuf]) -> Result<Vec<FleetResult>, String> {
+/// Report of results in a format.
+pub(crate) fn render(results: &[FleetResult], title: &str, format: FleetReportFormat) -> String {
+    let unusual = unusual_figures(results, &TimeZone::system());
+    match format {
+        FleetReportFormat::Html => fleet::page(title, results, &unusual),
+        FleetReportFormat::Text => fleet::summary(results, &unusual, console::data_style()),
+        FleetReportFormat::Json => json(&fleet::document(results, &unusual)),
+    }
+}
+
+fn json(report: &FleetReport) -> String {
+    let document = LabelledDocument::new(DocumentKind::FleetReport, report);
+    linerate_model::json::to_string_pretty(&document).unwrap_or_default() + "\n"
+}
+
+/// Results of directories and files; of the usual directory without any.
+///
+/// # Errors
+///
+/// A sentence when they cannot be read, or there are none.
+pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<FleetResult>, String> {
     let usual = || ResultLog::usual_directory().map(|directory| vec![directory]).map_err(|error| error.to_string());
     let paths = if paths.is_empty() { usual()? } else { paths.to_vec() };
     let read = ResultLog::read(&paths).map_err(|error| error.to_string())?;

@@ -7,16 +7,12 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use linerate_documents::fleet_result::FleetResult;
-use linerate_documents::run::{RunComparison, RunDocument};
-use linerate_fleet::{AlertKind, MonitorAlert, MonitorSample, alerts};
+use linerate_fleet::{AlertKind, MonitorAlert, MonitorSample, REMEMBERED, TestFacts, alerts};
 use linerate_sys::clock::monotonic_now;
 use linerate_sys::command_stream::{CommandEnding, StreamedCommand, stream};
 use linerate_units::{BitRate, Ratio, display};
 
 use crate::console;
-
-/// Results by which the usual range is decided: five weeks, so that each hour of the week has some.
-const REMEMBERED: Duration = Duration::from_secs(35 * 24 * 3600);
 
 /// Longest time of the user's command.
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
@@ -28,9 +24,8 @@ const SHOWN_DIFFERENCES: usize = 5;
 #[derive(Default)]
 struct HostHistory {
     samples: Vec<MonitorSample>,
-    /// Last run, and last route.
-    run: Option<Box<RunDocument>>,
-    route: Vec<String>,
+    /// Facts around the latest results.
+    facts: TestFacts,
 }
 
 /// Alerts of a monitor.
@@ -87,28 +82,15 @@ impl HostHistory {
         let expired = self.samples.partition_point(|sample| sample.at().since_unix_epoch() < oldest);
         self.samples.drain(..expired);
         self.samples.push(MonitorSample::of(result));
-        if result.run.is_some() {
-            self.run.clone_from(&result.run);
-        }
-        if !result.route.is_empty() {
-            self.route.clone_from(&result.route);
-        }
+        self.facts.update(TestFacts::of(result));
     }
 
-    /// Differences of the environment from the run before, and of the route.
+    /// Differences of the environment, the route and the like from the results before.
     fn changes(&self, result: &FleetResult) -> Vec<String> {
-        let mut changes = Vec::new();
-        if let (Some(before), Some(after)) = (&self.run, &result.run)
-            && let Ok(comparison) = RunComparison::of(&[before], &[after])
-        {
-            let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
-            let shown = comparison.environment.iter().take(SHOWN_DIFFERENCES);
-            changes.extend(shown.map(|one| format!("{} {} → {}", one.key, value(&one.before), value(&one.after))));
-        }
-        if !result.route.is_empty() && !self.route.is_empty() && result.route != self.route {
-            changes.push(format!("route {} → {}", self.route.join(" "), result.route.join(" ")));
-        }
-        changes
+        let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+        let changes = self.facts.changes_to(&TestFacts::of(result));
+        let shown = changes.iter().take(SHOWN_DIFFERENCES);
+        shown.map(|one| format!("{} {} → {}", one.key, value(&one.before), value(&one.after))).collect()
     }
 }
 

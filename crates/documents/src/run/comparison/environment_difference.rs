@@ -10,6 +10,7 @@ use crate::run::RunDocument;
 
 /// Fact that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EnvironmentDifference {
     /// Key: `near.kernel`, `far.interface.offloads.tso`, `near.sysctls.net.ipv4.tcp_rmem`, `host`.
     pub key: String,
@@ -33,6 +34,14 @@ pub(super) fn differences(before: &RunDocument, after: &RunDocument) -> Vec<Envi
             after: is.get(key).cloned(),
         })
         .collect()
+}
+
+impl RunDocument {
+    /// Facts of both hosts that explain a difference between runs, by name.
+    #[must_use]
+    pub fn environment_facts(&self) -> FactMap {
+        facts(self)
+    }
 }
 
 fn facts(run: &RunDocument) -> FactMap {
