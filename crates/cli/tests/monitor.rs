@@ -76,10 +76,34 @@ fn hosts_are_tested_and_probed_at_their_times() {
     let mut list = linerate();
     list.args(["history", "list", "--json"]).env("LINERATE_HISTORY", scratch.path("history"));
     assert_eq!(run(list, LIMIT).expect_code(0).stdout.matches("\"throughput\"").count(), tests.len());
-    let mut report = linerate();
-    report.args(["fleet", "report", "--format", "text"]).env("LINERATE_HISTORY", scratch.path("history"));
-    let text = run(report, LIMIT).expect_code(0).stdout;
+    results_are_where_users_look(&scratch, (tests.len(), probes.len()));
+}
+
+/// The results of a log in the history, and as a report.
+fn results_are_where_users_look(scratch: &Scratch, (tests, probes): (usize, usize)) {
+    let shown = |arguments: &[&str], code| {
+        let mut command = linerate();
+        command.args(arguments).env("LINERATE_HISTORY", scratch.path("history"));
+        run(command, LIMIT).expect_code(code)
+    };
+    let directory = scratch.path("results");
+    let text = shown(&["fleet", "report", "--format", "text"], 0).stdout;
     assert!(text.contains("results between 3 hosts: 4 of 6 directions measured"), "{text}");
+    assert_eq!(shown(&["report", &directory, "--format", "text"], 0).stdout, text);
+    let mixed = shown(&["report", &directory, "last"], 2).stderr;
+    assert!(mixed.contains("has results of a fleet and \"last\" has none: make a report of each"), "{mixed}");
+    assert!(shown(&["history"], 0).stderr.contains("linerate history list --results"));
+    let rows = shown(&["history", "list", "--results", "--json", "-n", "1000"], 0).json();
+    let rows = rows["results"].as_array().expect("rows");
+    assert_eq!(rows.iter().filter(|row| row["task"] == "test").count(), tests, "{rows:#?}");
+    let summed: u64 = rows.iter().filter(|row| row["task"] == "probe").filter_map(|row| row["count"].as_u64()).sum();
+    assert_eq!(summed, probes as u64, "{rows:#?}");
+    let one = shown(&["history", "list", "--results", &directory, "--host", "127.0.0.2", "-n", "500"], 0).stdout;
+    assert!(one.contains("-> 127.0.0.2") && !one.contains("-> 127.0.0.1"), "{one}");
+    let trend = shown(&["history", "trend", "goodput_up", "--results"], 0).stdout;
+    assert!(trend.contains(&format!("over {tests} results")), "{trend}");
+    let unknown = shown(&["history", "trend", "speed", "--results"], 2).stderr;
+    assert!(unknown.contains("no result has the figure \"speed\"\nthe figures are goodput_down, "), "{unknown}");
 }
 
 #[test]

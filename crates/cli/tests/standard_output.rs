@@ -35,15 +35,19 @@ const PRINTING: &[&str] = &[
     "fleet plan mesh.json --json",
     "fleet report mesh.jsonl --format text",
     "fleet report mesh.jsonl -o -",
+    "fleet report mesh.jsonl --format json",
     "history --json",
     "history list",
     "history list --json",
+    "history list --results mesh.jsonl",
+    "history list --results mesh.jsonl --json",
     "history export",
     "history export --format csv",
     "history compare 1 2",
     "history limit",
     "history path",
     "history trend goodput_up",
+    "history trend goodput_up --results mesh.jsonl",
     "history show 1",
     "history show 1 --json",
     "lab check",
@@ -57,6 +61,7 @@ const PRINTING: &[&str] = &[
     "man",
     "man tune",
     "report 1 --format text",
+    "report mesh.jsonl --format text",
     "report 1 --format markdown -o -",
     "report 1 --format html -o -",
     "report 1 --format json",
@@ -99,7 +104,8 @@ const HELP_ONLY: &[&str] = &[
 
 /// Line of a log of results.
 const RESULT: &str = r#"{"schema":1,"id":"x","task":"t","test":"rtt","source":"a","destination":"b","at_unix_ns":1,
-"outcome":"skipped","reason":"busy","verdict":"","figures":[],"route":[],"run":null}"#;
+"outcome":"skipped","reason":"busy","verdict":"",
+"figures":[{"name":"goodput_up","title":"Goodput up","unit":"bit/s","value":1e9,"better":"higher"}],"route":[],"run":null}"#;
 
 /// Commands in a help text.
 fn commands(help: &str) -> Vec<String> {

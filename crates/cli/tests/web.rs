@@ -1,5 +1,7 @@
 //! Tests of the web page's service (`linerate serve --web`): its endpoints, its limits, and hostile clients.
 
+#[path = "export/results.rs"]
+mod fleet_results;
 #[path = "web/hostile.rs"]
 mod hostile;
 #[path = "web/http.rs"]

@@ -4,10 +4,15 @@ use core::fmt::Write as _;
 use core::num::NonZeroU32;
 
 use hyper::StatusCode;
+use jiff::tz::TimeZone;
 use linerate_documents::run::RunDocument;
+use linerate_fleet::unusual_figures;
+use linerate_history::result_log::{RecentPage, ResultLog};
 use linerate_history::{FigureSample, History, HistoryError, HistoryLocation, RunFilter, RunId, RunSummary, utc_time};
+use linerate_report::fleet;
 use linerate_report::html::{self, escaped};
 use linerate_report::presentation::{Quantity, compare, present};
+use linerate_sys::clock;
 
 use crate::response::{self, WebResponse};
 use crate::routes::{Query, Route};
@@ -32,8 +37,9 @@ impl From<HistoryError> for PageError {
 }
 
 /// Page of a route. Reads the disk.
-pub(crate) fn page(route: Route, query: Query<'_>) -> WebResponse {
+pub(crate) fn page(route: Route, query: Query<'_>, recent: &RecentPage) -> WebResponse {
     let page = match route {
+        Route::HistoryResults => results(recent).map(response::report),
         Route::HistoryRun => run(query).map(response::report),
         Route::HistoryComparison => comparison(query).map(response::report),
         Route::HistoryTrend => trend(query).map(response::html),
@@ -78,6 +84,31 @@ fn comparison(query: Query<'_>) -> Result<String, PageError> {
     Ok(html::render(&[compared]))
 }
 
+/// Log of the monitors and agents of this host, next to its history.
+fn log() -> Option<ResultLog> {
+    ResultLog::existing(&ResultLog::usual_directory().ok()?)
+}
+
+fn results(recent: &RecentPage) -> Result<String, PageError> {
+    let missing = || PageError::Refused(StatusCode::NOT_FOUND, "no monitor or agent has kept results here".to_owned());
+    let log = log().ok_or_else(missing)?;
+    let now = (clock::monotonic_now(), clock::realtime_now());
+    let page = recent.html(&log, now, |results| {
+        let unusual = unusual_figures(results, &TimeZone::system());
+        fleet::page("Monitors and agents of this host, the last two days", results, &unusual)
+    });
+    page.map_err(|_| PageError::Refused(StatusCode::INTERNAL_SERVER_ERROR, "the results cannot be read".to_owned()))
+}
+
+/// Link to the results, where there are any.
+fn results_link() -> &'static str {
+    if log().is_some() {
+        "<p><a href=\"/history/results\">What limits each direction over time</a>: the results of monitors and agents on this host.</p>\n"
+    } else {
+        ""
+    }
+}
+
 /// A page with this title and content.
 fn framed(title: &str, content: &str) -> String {
     format!(
@@ -98,9 +129,10 @@ fn list() -> Result<String, PageError> {
         None => (Vec::new(), Vec::new()),
     };
     if runs.is_empty() {
-        return Ok(framed("History", "<p>No run is kept yet.</p>\n"));
+        return Ok(framed("History", &format!("{}<p>No run is kept yet.</p>\n", results_link())));
     }
-    let mut content = String::from(
+    let mut content = results_link().to_owned();
+    content.push_str(
         "<form action=\"/history/compare\" method=\"get\">\n<div class=\"scroll\"><table class=\"runs\">\n<thead><tr><th>Run</th>\
          <th>Time (UTC)</th><th>Command</th><th>Host</th><th>Result</th><th>Compare</th></tr></thead>\n<tbody>\n",
     );

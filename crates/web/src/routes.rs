@@ -23,6 +23,8 @@ pub(crate) enum Route {
     HistoryRun,
     HistoryComparison,
     HistoryTrend,
+    /// Results of the monitors and agents of this host.
+    HistoryResults,
 }
 
 impl Route {
@@ -37,6 +39,7 @@ impl Route {
             "/history/run" => Self::HistoryRun,
             "/history/compare" => Self::HistoryComparison,
             "/history/trend" => Self::HistoryTrend,
+            "/history/results" => Self::HistoryResults,
             path => match LibrespeedEndpoint::of_path(path) {
                 Some(endpoint) => Self::Librespeed(endpoint),
                 None => Self::File(assets::file(path)?),

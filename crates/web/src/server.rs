@@ -190,6 +190,7 @@ async fn serve(
         keeps_results: bound.options.keeps_results,
         shows_history: bound.options.shows_history,
         host_name: host::host_name(),
+        recent: Arc::default(),
     });
     let acceptor =
         Acceptor { listener, table: Arc::clone(&table), service: Arc::clone(&service), refusals: Arc::default() };

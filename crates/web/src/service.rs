@@ -9,6 +9,7 @@ use hyper::header::USER_AGENT;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use linerate_documents::label::LabelledDocument;
 use linerate_engine::server::{ServiceAccess, ServiceRefusal};
+use linerate_history::result_log::RecentPage;
 use linerate_model::direction::Direction;
 use linerate_sys::clock;
 use linerate_units::{ByteCount, Port};
@@ -64,6 +65,7 @@ pub(crate) struct WebService {
     pub(crate) keeps_results: bool,
     pub(crate) shows_history: bool,
     pub(crate) host_name: String,
+    pub(crate) recent: Arc<RecentPage>,
 }
 
 impl WebService {
@@ -112,9 +114,11 @@ impl WebService {
             _ if is_cross_site => {
                 response::refuse(StatusCode::FORBIDDEN, "requests of other web sites are not answered here")
             }
-            Route::History | Route::HistoryRun | Route::HistoryComparison | Route::HistoryTrend => {
-                self.history(route, &request).await
-            }
+            Route::History
+            | Route::HistoryRun
+            | Route::HistoryComparison
+            | Route::HistoryTrend
+            | Route::HistoryResults => self.history(route, &request).await,
             Route::Session if request.method() == Method::POST => self.open(request.headers(), connection),
             _ => self.within_session(route, request, connection).await,
         }
@@ -302,7 +306,9 @@ impl WebService {
             );
         }
         let query = request.uri().query().map(str::to_owned);
-        let page = tokio::task::spawn_blocking(move || history_pages::page(route, Query::new(query.as_deref())));
+        let recent = Arc::clone(&self.recent);
+        let page =
+            tokio::task::spawn_blocking(move || history_pages::page(route, Query::new(query.as_deref()), &recent));
         page.await.unwrap_or_else(|_| response::refuse(StatusCode::INTERNAL_SERVER_ERROR, "the page could not be made"))
     }
 }

@@ -55,7 +55,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("web", &["analysis", "documents", "engine", "history", "model", "report", "rules", "sys", "units"]),
+    ("web", &["analysis", "documents", "engine", "fleet", "history", "model", "report", "rules", "sys", "units"]),
     ("xtask", &["analysis", "documents", "lab", "model", "rules", "shape", "sys", "units"]),
 ];
 

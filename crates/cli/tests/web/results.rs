@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use linerate_history::result_log::ResultLog;
 use serde_json::Value;
 
 use crate::WebServer;
+use crate::fleet_results::append;
 use crate::http::{ask, claims, download, finish, get, open_session, token, upload};
 use crate::support::process::run;
 
@@ -137,6 +139,15 @@ fn the_history_is_shown_where_asked_and_only_under_this_hosts_name() {
     ] {
         assert_eq!(get(server.web, path).status, status, "{path}");
     }
+    // Results of a monitor of this host.
+    assert_eq!(get(server.web, "/history/results").status, 404);
+    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
+    let log = ResultLog::open(std::path::Path::new(&server.scratch.path("results"))).expect("a log");
+    append(&log, seconds - 60..seconds - 58);
+    assert!(get(server.web, "/history").text().contains("href=\"/history/results\""));
+    let page = get(server.web, "/history/results");
+    assert_eq!(page.header("content-security-policy"), Some("sandbox allow-scripts; frame-ancestors 'none'"));
+    assert!(page.text().contains("2 results between 2 hosts: 2 of 2 directions measured"), "{page:?}");
     // A stranger's name that points here (DNS rebinding).
     let mut stream = crate::http::connect(server.web);
     let rebound = b"GET /history HTTP/1.1\r\nHost: attacker.example:8080\r\n\r\n";

@@ -69,6 +69,9 @@ pub(super) enum HistoryCommand {
         /// Run filter.
         #[command(flatten)]
         filter: FilterArguments,
+        /// Results.
+        #[command(flatten)]
+        results: ResultSource,
         /// Print a JSON document (schema 1) instead of text
         #[arg(long)]
         json: bool,
@@ -133,9 +136,20 @@ pub(super) struct ListArguments {
     /// Run filter.
     #[command(flatten)]
     pub(super) filter: FilterArguments,
+    /// Results.
+    #[command(flatten)]
+    pub(super) results: ResultSource,
     /// Print a JSON document (schema 1) instead of text
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// Results instead of runs.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ResultSource {
+    /// Results of a monitor or an agent instead of runs, light tests summed up by hour [default: `results` where the history is]
+    #[arg(long, value_name = "RESULTS", value_hint = ValueHint::AnyPath, conflicts_with_all = ["kind", "tag"])]
+    pub(super) results: Option<Option<PathBuf>>,
 }
 
 /// Run filter.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 
+use linerate_history::result_log::ResultLog;
 use linerate_history::{HistoryError, RunFilter, RunSummary, utc_time};
 use linerate_model::report::Outcome;
 use linerate_report::escape;
@@ -18,7 +19,7 @@ use crate::exit::ExitStatus;
 const DEFAULT_RUN_LIMIT: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
 
 /// Widest column of hosts, in characters.
-const MAX_HOST_WIDTH: usize = 24;
+pub(super) const MAX_HOST_WIDTH: usize = 24;
 
 pub(super) fn run(arguments: &FilterArguments, json: bool) -> Result<ExitStatus, HistoryError> {
     let mut filter = arguments.filter();
@@ -49,6 +50,9 @@ pub(super) fn run(arguments: &FilterArguments, json: bool) -> Result<ExitStatus,
         return Ok(ExitStatus::Success);
     }
     console::data(&table(&entries, console::data_style()));
+    if ResultLog::usual_directory().is_ok_and(|directory| directory.is_dir()) {
+        console::note("tests and probes of a monitor or an agent, also failed ones: linerate history list --results");
+    }
     if more {
         console::note(&format!("these are the latest {DEFAULT_RUN_LIMIT}; --limit N shows more"));
     }

@@ -5,6 +5,7 @@ mod change;
 mod compare;
 mod limit;
 mod list;
+mod results;
 mod show;
 mod transfer;
 mod trend;
@@ -23,12 +24,18 @@ use crate::recorder::explained;
 pub(crate) fn run(arguments: &HistoryArguments) -> ExitStatus {
     let list = HistoryCommand::List(arguments.list.clone());
     let done = match arguments.command.as_ref().unwrap_or(&list) {
-        HistoryCommand::List(ListArguments { filter, json }) => list::run(filter, *json),
+        HistoryCommand::List(ListArguments { filter, results, json }) => match &results.results {
+            Some(directory) => results::list(directory.as_deref(), filter, *json),
+            None => list::run(filter, *json),
+        },
         HistoryCommand::Show { run, json, verbose } => show::run(*run, *json, *verbose),
         HistoryCommand::Compare { before, after, fail_on_worse, json } => {
             compare::run(before, after, *fail_on_worse, *json)
         }
-        HistoryCommand::Trend { figure, filter, json } => trend::run(figure, filter, *json),
+        HistoryCommand::Trend { figure, filter, results, json } => match &results.results {
+            Some(directory) => trend::of_results(directory.as_deref(), figure, filter, *json),
+            None => trend::run(figure, filter, *json),
+        },
         HistoryCommand::Export { format, out, filter } => transfer::export(*format, out.as_deref(), filter),
         HistoryCommand::Import { files } => transfer::import(files),
         HistoryCommand::Delete { runs, yes } => change::delete(runs, *yes),

@@ -1,14 +1,20 @@
 //! Trend of a figure over the runs.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 
+use linerate_documents::run::RunFigure;
 use linerate_history::{FigureSample, HistoryError, utc_time};
 use linerate_report::escape;
 use linerate_report::throughput_text::TextStyle;
+use linerate_units::WallTime;
 use serde_json::json;
 
 use super::arguments::FilterArguments;
 use super::compare::format_value;
+use super::list::{MAX_HOST_WIDTH, truncate_text};
+use super::results;
 use crate::cmd::measurement::{DocumentKind, print_json};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -18,6 +24,20 @@ const MAX_LISTED_SAMPLES: usize = 20;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_BARS: [char; 8] = ['_', '.', '-', '~', '=', '+', '*', '#'];
+
+/// Value of a figure in a run or a result.
+struct TrendSample {
+    /// Number of the run; hosts of the result.
+    name: String,
+    at: WallTime,
+    figure: RunFigure,
+}
+
+impl From<&FigureSample> for TrendSample {
+    fn from(sample: &FigureSample) -> Self {
+        Self { name: sample.id.to_string(), at: sample.started_at, figure: sample.figure.clone() }
+    }
+}
 
 pub(super) fn run(name: &str, filter: &FilterArguments, json: bool) -> Result<ExitStatus, HistoryError> {
     let history = super::open_existing()?;
@@ -35,9 +55,59 @@ pub(super) fn run(name: &str, filter: &FilterArguments, json: bool) -> Result<Ex
     if json {
         print_json(DocumentKind::Trend, &document(name, &samples));
     } else {
-        console::data(&text(&samples, console::data_style()));
+        let samples: Vec<TrendSample> = samples.iter().map(TrendSample::from).collect();
+        console::data(&text(&samples, "runs", console::data_style()));
     }
     Ok(ExitStatus::Success)
+}
+
+/// Trend of a figure over the results of monitors and agents.
+pub(super) fn of_results(
+    directory: Option<&Path>,
+    name: &str,
+    filter: &FilterArguments,
+    json: bool,
+) -> Result<ExitStatus, HistoryError> {
+    let Some(found) = results::read(directory, filter)? else { return Ok(ExitStatus::Unable) };
+    let of_figure = |result: &linerate_documents::fleet_result::FleetResult| {
+        let figure = result.figures.iter().find(|figure| figure.name == name)?.clone();
+        Some(TrendSample { name: format!("{} -> {}", result.source, result.destination), at: result.at(), figure })
+    };
+    let mut samples: Vec<TrendSample> = found.iter().filter_map(of_figure).collect();
+    if samples.is_empty() {
+        let names: BTreeSet<&str> =
+            found.iter().flat_map(|result| &result.figures).map(|figure| &*figure.name).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.into_iter().collect::<Vec<_>>().join(", ") };
+        console::error(&format!("no result has the figure {name:?}\nthe figures are {names}"), None);
+        return Ok(ExitStatus::Unable);
+    }
+    if let Some(limit) = filter.limit {
+        samples.drain(..samples.len().saturating_sub(limit.get() as usize));
+    }
+    if json {
+        print_json(DocumentKind::Trend, &results_document(name, &samples));
+    } else {
+        console::data(&text(&samples, "results", console::data_style()));
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn results_document(name: &str, samples: &[TrendSample]) -> serde_json::Value {
+    let samples: Vec<_> = samples
+        .iter()
+        .map(|sample| {
+            json!({
+                "at": utc_time::rfc3339(sample.at),
+                "hosts": sample.name,
+                "unit": sample.figure.unit,
+                "value": sample.figure.value,
+                "low": sample.figure.low,
+                "high": sample.figure.high,
+                "count": sample.figure.count,
+            })
+        })
+        .collect();
+    json!({ "schema": 1, "figure": name, "samples": samples })
 }
 
 fn document(name: &str, samples: &[FigureSample]) -> serde_json::Value {
@@ -59,7 +129,7 @@ fn document(name: &str, samples: &[FigureSample]) -> serde_json::Value {
     json!({ "schema": 1, "figure": name, "samples": samples })
 }
 
-fn text(samples: &[FigureSample], style: TextStyle) -> String {
+fn text(samples: &[TrendSample], noun: &str, style: TextStyle) -> String {
     let values: Vec<Option<f64>> = samples.iter().map(|sample| sample.figure.value).collect();
     let known = || values.iter().flatten().copied();
     let (least, most) = (known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max));
@@ -70,17 +140,21 @@ fn text(samples: &[FigureSample], style: TextStyle) -> String {
     let _ = writeln!(text, "  {}", spark_line(chart, least, most, style));
     if least <= most {
         let [least, most] = [least, most].map(|end| format_value(Some(end), latest.figure.unit, false, style));
-        let _ = writeln!(text, "  from {least} to {most} over {} runs\n", samples.len());
+        let _ = writeln!(text, "  from {least} to {most} over {} {noun}\n", samples.len());
     }
-    for sample in &samples[samples.len().saturating_sub(MAX_LISTED_SAMPLES)..] {
+    let listed = &samples[samples.len().saturating_sub(MAX_LISTED_SAMPLES)..];
+    let names: Vec<String> =
+        listed.iter().map(|sample| truncate_text(&escape::line(&sample.name), MAX_HOST_WIDTH, style)).collect();
+    let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
+    for (sample, name) in listed.iter().zip(&names) {
         let figure = &sample.figure;
         let interval = figure.low.zip(figure.high).map_or_else(String::new, |(low, high)| {
             let [low, high] = [low, high].map(|end| format_value(Some(end), figure.unit, false, style));
             format!("   ({low} to {high})")
         });
         let value = format_value(figure.value, figure.unit, false, style);
-        let time = utc_time::format_minutes(sample.started_at);
-        let _ = writeln!(text, "  {:>5}  {time}  {value:>13}{interval}", sample.id.get());
+        let time = utc_time::format_minutes(sample.at);
+        let _ = writeln!(text, "  {name:>name_width$}  {time}  {value:>13}{interval}");
     }
     text
 }

@@ -10,7 +10,8 @@ use crate::completion;
 /// `linerate report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// The runs: numbers of the history, also as 4..6 or 1,3, last, last-1, …; or files with the output of --json, - for the standard input
+    /// The runs: numbers of the history, also as 4..6 or 1,3, last, last-1, …; or files with the output of --json, - for the standard input;
+    /// or directories and files with the results of monitors and agents
     #[arg(value_name = "RUN", default_value = "last", add = ArgValueCompleter::new(completion::runs_and_files))]
     pub(super) runs: Vec<String>,
     /// Compare two runs: the first is before, the second after a change

@@ -1,6 +1,7 @@
 //! `linerate report`: finished runs as HTML, text or Markdown.
 
 mod arguments;
+mod fleet_results;
 mod source;
 
 use std::fs::OpenOptions;
@@ -19,6 +20,7 @@ pub(crate) use arguments::ReportArguments;
 use arguments::ReportFormat;
 use source::{NamedDocument, ReportedDocument, SourceError};
 
+use crate::cmd::fleet::report::FLEET_REPORT_FILE;
 use crate::console;
 use crate::exit::ExitStatus;
 use crate::recorder::explained;
@@ -29,6 +31,11 @@ pub(crate) fn run(arguments: &ReportArguments) -> ExitStatus {
         let way_out = "--compare needs two runs, before and after: `linerate report --compare last-1 last`";
         console::error(&format!("expected two runs: {way_out}"), None);
         return ExitStatus::Unable;
+    }
+    match fleet_results::paths(&arguments.runs) {
+        Ok(Some(paths)) => return fleet_report(arguments, &paths),
+        Ok(None) => {}
+        Err(problem) => return report_error(&problem),
     }
     let found = match source::find(&arguments.runs) {
         Ok(found) => found,
@@ -43,6 +50,25 @@ pub(crate) fn run(arguments: &ReportArguments) -> ExitStatus {
         Err(problem) => return report_error(&linerate_report::escape::line(&problem)),
     };
     match target(arguments, &found) {
+        None => {
+            console::data(&rendered);
+            ExitStatus::Success
+        }
+        Some(file) => write(arguments, &file, &rendered),
+    }
+}
+
+/// Report of results of monitors and agents.
+fn fleet_report(arguments: &ReportArguments, paths: &[PathBuf]) -> ExitStatus {
+    let rendered = match fleet_results::render(paths, arguments.format) {
+        Ok(rendered) => rendered,
+        Err(problem) => return report_error(&problem),
+    };
+    let file = match &arguments.out {
+        None if arguments.format == ReportFormat::Html => Some(PathBuf::from(FLEET_REPORT_FILE)),
+        out => out.clone().filter(|out| out != Path::new("-")),
+    };
+    match file {
         None => {
             console::data(&rendered);
             ExitStatus::Success
