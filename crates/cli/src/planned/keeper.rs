@@ -10,6 +10,7 @@ use linerate_documents::label::{DocumentKind, LabelledDocument};
 use linerate_history::result_log::ResultLog;
 use linerate_history::utc_time::rfc3339;
 
+use super::{PlannedTest, RunningTest};
 use crate::console;
 
 /// Largest number of results that wait for a log that cannot be written.
@@ -53,8 +54,21 @@ pub(crate) struct ResultKeeper {
 }
 
 impl ResultKeeper {
+    /// Keeper of a log, which gets the results of tests whose processes were killed.
     pub(crate) fn new(log: ResultLog, json: bool) -> Self {
-        Self { log, json, unsaved: Mutex::default(), is_unheard: AtomicBool::new(false) }
+        let keeper = Self { log, json, unsaved: Mutex::default(), is_unheard: AtomicBool::new(false) };
+        for (mark, result) in RunningTest::left_behind(keeper.log.directory()) {
+            if let Some(result) = result {
+                keeper.keep(&result);
+            }
+            drop(mark);
+        }
+        keeper
+    }
+
+    /// Marks a test as running, until the mark is dropped: if this process is killed, the next one records it.
+    pub(crate) fn mark(&self, test: &PlannedTest) -> Option<RunningTest> {
+        RunningTest::begin(self.log.directory(), test)
     }
 
     /// True when the output can be written no longer.

@@ -3,6 +3,7 @@
 
 mod keeper;
 mod program;
+mod running_test;
 mod wait;
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use linerate_units::WallTime;
 
 pub(crate) use keeper::{ResultArguments, ResultKeeper};
 pub(crate) use program::{TestEnding, TestProgram};
+pub(crate) use running_test::RunningTest;
 pub(crate) use wait::{PlannedWait, WaitEnding};
 
 /// Test at its time.

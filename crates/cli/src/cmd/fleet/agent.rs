@@ -178,12 +178,13 @@ impl<'a> FleetAgent<'a> {
             return;
         }
         let Some(words) = session_command(self.description, start.session) else { return };
-        let limit = time_limit(start.session);
+        let (test, limit) = (planned(start), time_limit(start.session));
+        let _mark = self.tools.keeper.mark(&test);
         let ending = self.tools.program.run(&words, limit, self.tools.interrupts);
         if let Some(run) = &ending.run {
             recorder::keep_silently(run);
         }
-        self.tools.keeper.keep(&planned(start).ended(ending));
+        self.tools.keeper.keep(&test.ended(ending));
     }
 }
 

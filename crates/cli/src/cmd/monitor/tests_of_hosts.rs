@@ -67,6 +67,8 @@ impl Monitor<'_> {
             return false;
         }
         let (words, kind) = self.arguments.test_words(host);
+        let test = self.planned(host, at, kind);
+        let _mark = self.keeper.mark(&test);
         self.set_last_test(Some((realtime_now(), None)));
         let ending = self.program.run(&words, self.arguments.test_limit(), self.interrupts);
         let began = self.last_test.lock().unwrap_or_else(PoisonError::into_inner).map(|(began, _)| began);
@@ -75,7 +77,7 @@ impl Monitor<'_> {
             recorder::keep_silently(run);
             self.budget.lock().unwrap_or_else(PoisonError::into_inner).add(host, at, run.transferred_bytes());
         }
-        let result = self.planned(host, at, kind).ended(ending);
+        let result = test.ended(ending);
         self.keeper.keep(&result);
         self.alarm.judge(&result)
     }
