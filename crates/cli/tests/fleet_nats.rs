@@ -2,6 +2,8 @@
 
 #[path = "../../nats/tests/support/mod.rs"]
 mod nats_servers;
+#[path = "../../nats/tests/support/relay.rs"]
+mod relay;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use nats_servers::NatsServers;
+use relay::Relay;
 use serde_json::{Value, json};
 use support::document::{array, text};
 use support::process::{FinishedChild, Process, eventually, run};
@@ -47,20 +50,20 @@ struct NatsFleet {
 }
 
 impl NatsFleet {
-    /// Servers, a published description of these addresses and a server of linerate.
+    /// A server of NATS, a published description of these addresses and a server of linerate.
     fn start(names: &'static [&'static str]) -> Self {
-        let fleet = Self {
-            servers: NatsServers::single(""),
-            scratch: Scratch::new(),
-            server: Server::start(Program::Linerate, &[]),
-            names,
-        };
-        let published = fleet.publish("PT24H").expect_code(0).stdout;
-        assert!(
-            published.starts_with("Published as revision 1: ") && published.contains("\nMade 5 streams. One copy"),
-            "{published}"
-        );
+        let (fleet, published) = Self::publish_to(NatsServers::single(""), names, "PT24H");
+        assert!(published.contains("\nMade 5 streams. One copy"), "{published}");
         fleet
+    }
+
+    /// Fleet on these servers, and what publishing its description printed.
+    fn publish_to(servers: NatsServers, names: &'static [&'static str], repeat: &str) -> (Self, String) {
+        let server = Server::start(Program::Linerate, &[]);
+        let fleet = Self { servers, scratch: Scratch::new(), server, names };
+        let published = fleet.publish(repeat).expect_code(0).stdout;
+        assert!(published.starts_with("Published as revision 1: "), "{published}");
+        (fleet, published)
     }
 
     fn publish(&self, repeat: &str) -> FinishedChild {
@@ -69,8 +72,13 @@ impl NatsFleet {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
+        self.command_at(&self.servers.urls().join(","), arguments)
+    }
+
+    /// Command with these servers.
+    fn command_at(&self, urls: &str, arguments: &[&str]) -> Command {
         let mut command = linerate();
-        command.arg("fleet").args(arguments).args(["--nats", &self.servers.urls()[0]]);
+        command.arg("fleet").args(arguments).args(["--nats", urls]);
         command.env("LINERATE_HISTORY", self.scratch.path("history"));
         command
     }
@@ -81,8 +89,14 @@ impl NatsFleet {
 
     /// Agent with results of its own, after it is a member.
     fn agent(&self, name: &str, results: &str) -> Process {
+        self.agent_at(&self.servers.urls().join(","), name, results)
+    }
+
+    /// Agent that dials these servers.
+    fn agent_at(&self, urls: &str, name: &str, results: &str) -> Process {
         let directory = self.scratch.path(results);
-        let agent = Process::start(self.command(&["agent", "--address", name, "--results", &directory, "--json"]));
+        let arguments = ["agent", "--address", name, "--results", &directory, "--json"];
+        let agent = Process::start(self.command_at(urls, &arguments));
         assert!(eventually(LIMIT, || agent.stderr().contains("member ")), "{}", agent.stderr());
         agent
     }
@@ -96,9 +110,13 @@ impl NatsFleet {
         self.command(&[&["collect", "--results", &file][..], arguments].concat())
     }
 
-    /// Results in the file, by identity; each is there once.
+    /// Results that were collected, by identity; each is there once.
     fn collected(&self) -> BTreeMap<String, Value> {
-        let text = std::fs::read_to_string(self.file()).unwrap_or_default();
+        Self::results_in(&self.file())
+    }
+
+    fn results_in(file: &str) -> BTreeMap<String, Value> {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
         let results: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
         let count = results.len();
         let by_id: BTreeMap<String, Value> =
@@ -179,6 +197,84 @@ fn tasks_of_several_agents_that_share_hosts_never_share_a_slot() {
     assert!(eventually(LIMIT, || fleet.done("goodput") == 3), "{:#?}\n{}", fleet.collected(), log());
     fleet.assert_slots_differ();
     drop(collecting);
+}
+
+/// Beginning and end of each test that filled the path, in nanoseconds.
+fn busy_times(results: &BTreeMap<String, Value>) -> Vec<(u64, u64)> {
+    let runs = results.values().filter(|result| result["task"] == "goodput" && result["outcome"] == "done");
+    let number = |run: &Value, key: &str| run[key].as_u64().expect("a time");
+    let times = runs.map(|result| {
+        let (start, length) = (number(&result["run"], "started_at_unix_ns"), number(&result["run"], "duration_ns"));
+        (start, start + length)
+    });
+    let mut times: Vec<_> = times.collect();
+    times.sort_unstable();
+    times
+}
+
+/// Reader that could not write at first, as on a full disk, with what it reads after it was started again.
+fn collect_on_a_full_disk(fleet: &NatsFleet, file: &str) -> Process {
+    let arguments = ["collect", "--results", file, "--name", "small"];
+    let whole = fleet.command(&arguments);
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\""])
+        .arg(whole.get_program())
+        .args(whole.get_args());
+    limited.env("LINERATE_HISTORY", "off");
+    let done = run(limited, LIMIT).expect_code(2);
+    assert!(done.stderr.contains(": none of them is acknowledged"), "{done:#?}");
+    assert_eq!(std::fs::read_to_string(file).expect("the file"), "", "a part of a result");
+    Process::start(whole)
+}
+
+/// A whole fleet on three servers: one is killed, an agent is cut off and comes back, another one is killed in a test.
+#[test]
+fn agents_lose_and_double_no_result_in_a_broken_cluster() {
+    let (mut fleet, published) = NatsFleet::publish_to(NatsServers::cluster(), &["a", "b", "c"], "PT15S");
+    assert!(published.contains("\nMade 5 streams. Three copies"), "{published}");
+    let relay = Relay::to(fleet.servers.port());
+    let first = fleet.agent("a", "results-a");
+    let others = [fleet.agent_at(&relay.url(), "b", "results-b"), fleet.agent("c", "results-c")];
+    let collecting = Process::start(fleet.collect(&[]));
+    // The starter of a pair is decided by the description: that agent is killed which runs a test now.
+    assert!(eventually(LIMIT, || fleet.done("goodput") >= 1), "{}{}", first.stderr(), collecting.stderr());
+    let small = fleet.scratch.path("small.jsonl");
+    let second = collect_on_a_full_disk(&fleet, &small);
+    relay.cut();
+    fleet.servers.kill(1);
+    assert!(eventually(LIMIT, || is_running(first.id(), "test")), "{}", first.stderr());
+    first.signal("KILL");
+    drop(first);
+    let successor = fleet.agent("a", "results-a");
+    let cut_off = logged(&fleet, &["results-b"]).len();
+    let goes_on = eventually(LIMIT, || logged(&fleet, &["results-b"]).len() > cut_off);
+    assert!(goes_on, "an agent without the servers goes on: {}", others[0].stderr());
+    relay.mend();
+    let before = fleet.done("goodput");
+    let directories = ["results-a", "results-b", "results-c"];
+    let is_whole = || {
+        let collected = fleet.collected().into_keys().collect::<BTreeSet<_>>();
+        fleet.done("goodput") >= before + 3 && logged(&fleet, &directories).is_subset(&collected)
+    };
+    assert!(eventually(LIMIT, is_whole), "{}{}", others[0].stderr(), collecting.stderr());
+    for agent in others.into_iter().chain([successor]) {
+        agent.signal("TERM");
+        agent.finish(LIMIT).expect_code(0);
+    }
+    collecting.signal("TERM");
+    collecting.finish(LIMIT).expect_code(0);
+    run(fleet.collect(&["--once"]), LIMIT).expect_code(0);
+    let collected = fleet.collected();
+    assert_eq!(logged(&fleet, &directories), collected.keys().cloned().collect::<BTreeSet<_>>());
+    assert!(eventually(LIMIT, || NatsFleet::results_in(&small) == collected), "{}", second.stderr());
+    // The test that filled the path, and perhaps a light one.
+    let is_killed = |result: &&Value| result["reason"] == "linerate was killed during the test";
+    let killed: Vec<&Value> = collected.values().filter(is_killed).collect();
+    assert!(killed.iter().all(|result| result["outcome"] == "skipped"), "{killed:#?}");
+    assert_eq!(killed.iter().filter(|result| result["task"] == "goodput").count(), 1, "{killed:#?}");
+    let times = busy_times(&collected);
+    assert!(times.len() >= 4 && times.windows(2).all(|two| two[0].1 <= two[1].0), "tests overlap: {times:?}");
 }
 
 /// Identities in the logs of agents.
