@@ -3,8 +3,9 @@
 mod support;
 
 use std::io::Write as _;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
+use serde_json::{Value, json};
 use support::document::{array, number, text};
 use support::process::run;
 use support::{Scratch, linerate};
@@ -98,4 +99,80 @@ fn a_description_comes_from_a_web_server() {
     assert!(plan(whole).expect_code(0).stdout.starts_with("Four sites: 4 hosts"));
     let refused = plan(missing).expect_code(2).stderr;
     assert!(refused.contains("/mesh.json: it answered 404"), "{refused}");
+}
+
+/// Answers of a validator of JSON Schema to documents.
+fn schema_accepts(documents: &[Value]) -> Vec<bool> {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let python = format!("{folder}/../../tests/linters/venv/bin/python");
+    let program = "import json, sys, jsonschema\n\
+                   schema, documents = [json.load(open(name)) for name in sys.argv[1:]]\n\
+                   jsonschema.Draft202012Validator.check_schema(schema)\n\
+                   print(json.dumps([jsonschema.Draft202012Validator(schema).is_valid(one) for one in documents]))";
+    let scratch = Scratch::new();
+    let file = scratch.file("documents.json", Value::from(documents.to_vec()).to_string());
+    let mut command = Command::new(python);
+    command.args(["-c", program, &format!("{folder}/../../docs/schema/fleet-description.schema.json"), &file]);
+    let answers = run(command, LIMIT).expect_code(0).document();
+    answers.as_array().expect("a list").iter().map(|answer| answer == true).collect()
+}
+
+/// Description within a script, between the lines that begin and end it.
+fn within(file: &str, begin: &str, end: &str) -> Value {
+    let text = std::fs::read_to_string(format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"))).expect("the file");
+    let (_, rest) = text.split_once(begin).expect(begin);
+    let json = rest.split_once(end).map_or(rest, |(json, _)| json);
+    serde_json::from_str(json).expect("JSON")
+}
+
+/// Programs that write descriptions can check them by the schema: it refuses nothing that is read, and accepts no other form.
+#[test]
+fn the_schema_of_descriptions_is_what_is_read() {
+    let example: Value = serde_json::from_slice(&std::fs::read(EXAMPLE).expect("the example")).expect("JSON");
+    let demo = within("packaging/demo-fleet.sh", "fleet.json\" <<'END'\n", "\nEND\n");
+    let kubernetes = within("packaging/kubernetes/fleet.yaml", "fleet.json: |\n", "\n---\n");
+    let mut documents = vec![example.clone(), demo, kubernetes];
+    for (pointer, key, value) in [
+        ("", "hosts", json!({ "h": { "no-agent": true, "tags": ["x"] } })),
+        ("", "includes", json!(["https://example.org/a.json"])),
+        ("", "addresses", Value::Null),
+        ("", "address-classes", json!({})),
+        ("/addresses/lisbon", "labels", json!({})),
+        ("/addresses/lisbon", "tags", json!(["eu"])),
+        ("/addresses/lisbon", "tags", json!("eu")),
+        ("/addresses/lisbon", "address", json!(7)),
+        ("/addresses/lisbon/_meta", "linerate", json!({ "speed": "1G" })),
+        ("/addresses/lisbon/_meta", "other", json!(1)),
+        ("/_meta/linerate", "clock-guard", json!("PT1.5S")),
+        ("/_meta/linerate", "clock-guard", json!("1 s")),
+        ("/_meta/linerate", "uplinks", json!({ "campus": { "capacity": "1G", "rate": "2G" } })),
+        ("/groups/everywhere", "type", json!("list")),
+        ("/groups/everywhere", "excludes-self", json!("host")),
+        ("/groups/everywhere", "excludes-self", json!("disabled")),
+        ("/groups/everywhere/addresses/0", "label", json!("x")),
+        ("/groups/everywhere/addresses/0", "disabled", json!(true)),
+        ("/tests/goodput", "type", json!("dns")),
+        ("/tests/goodput/spec", "udp", json!(true)),
+        ("/tests/goodput/spec", "interval", json!("PT1S")),
+        ("/tests/goodput/spec", "duration", json!("ten seconds")),
+        ("/schedules/often", "sliprand", json!(true)),
+        ("/schedules/often", "until", json!("2030-01-01T00:00:00Z")),
+        ("/tasks/goodput", "priority", json!(5)),
+        ("/tasks/goodput", "subtasks", json!([])),
+        ("/tasks/goodput", "disabled", json!("no")),
+    ] {
+        let mut document = example.clone();
+        let object = document.pointer_mut(pointer).and_then(Value::as_object_mut).expect(pointer);
+        object.insert(key.to_owned(), value);
+        documents.push(document);
+    }
+    let read: Vec<bool> = documents
+        .iter()
+        .map(|document| {
+            let scratch = Scratch::new();
+            plan(&[&scratch.file("fleet.json", document.to_string())]).status.code() == Some(0)
+        })
+        .collect();
+    assert_eq!(schema_accepts(&documents), read, "of {documents:#?}");
+    assert!(read[..3].iter().all(|is_read| *is_read) && read.iter().filter(|is_read| !*is_read).count() > 12);
 }
