@@ -149,6 +149,7 @@ pub(super) struct ListArguments {
 pub(super) struct ResultSource {
     /// Results of a monitor or an agent instead of runs, light tests summed up by hour [default: `results` where the history is]
     #[arg(long, value_name = "RESULTS", value_hint = ValueHint::AnyPath, conflicts_with_all = ["kind", "tag"])]
+    #[expect(clippy::option_option, reason = "an option whose value may be left out")]
     pub(super) results: Option<Option<PathBuf>>,
 }
 
