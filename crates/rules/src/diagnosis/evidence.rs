@@ -212,15 +212,16 @@ impl<'o> TransferEvidence<'o> {
         Some((median.saturating_sub(rest), high.saturating_sub(rest)))
     }
 
-    /// True when the path has a queue most of the time, and no host holds the transfer back: then the path is full at
-    /// the transfer's own rate, whatever its capacity.
+    /// True when the path has a queue most of the time, no host holds the transfer back, and nothing passes faster: then
+    /// the path is full at the transfer's own rate, whatever its capacity.
     #[must_use]
     pub fn has_standing_queue(&self) -> bool {
         let states = super::states::shares(self);
         let queued = time_in(&states, &[SenderState::Queueing, SenderState::Recovery]);
         let held = time_in(&states, &[SenderState::Application, SenderState::SendBuffer, SenderState::ReceiveWindow]);
         let is_long = self.queueing().is_some_and(|(median, _)| median > MIN_QUEUE_DELAY);
-        is_long && self.usually_queues() && queued >= MIN_QUEUED_SHARE && held <= MAX_HELD_SHARE
+        let is_queue = is_long && self.usually_queues() && queued >= MIN_QUEUED_SHARE;
+        is_queue && held <= MAX_HELD_SHARE && !self.passes_faster()
     }
 
     /// Returns the share of the capacity that the transfer used in its second half.
@@ -320,7 +321,8 @@ impl<'o> TransferEvidence<'o> {
     pub fn loses_without_queue(&self) -> bool {
         let lost = self.retransmits.is_some_and(|count| count.get() > 0);
         let queue = self.queueing().zip(self.rest()).is_some_and(|((median, _), rest)| median > rest.mul_f64(0.3));
-        lost && (!queue || self.own_loss() == OwnLoss::Confirmed) && !self.is_full()
+        let by_chance = self.own_loss() == OwnLoss::Confirmed || self.loses_at_any_window();
+        lost && (!queue || by_chance) && !self.is_full()
     }
 
     /// True when all losses fell into the first half, although random losses would be expected in the second, too: slow

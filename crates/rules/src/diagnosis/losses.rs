@@ -11,6 +11,10 @@ use super::path_loss::OwnLoss;
 /// Queueing delay before a loss, as a share of the smallest round trip, from which the queue was full.
 const MIN_QUEUE_SHARE: f64 = 0.3;
 
+/// Queueing delay before a loss, as a share of the full queue's, from which that queue dropped it: where a queue comes and
+/// goes, as bursts of a few packets make it, losses by chance meet any part of it.
+const MIN_FILLED_SHARE: f64 = 0.5;
+
 /// Share of the bandwidth-delay product from which the window's size causes the loss; CUBIC keeps 0.7 of it, and samples
 /// are older than the loss.
 const MIN_PRODUCT_SHARE: f64 = 0.75;
@@ -57,6 +61,7 @@ impl LossAttribution {
 
     fn add(&mut self, samples: &[SocketInterval], base: Option<Duration>, limit: f64) {
         let largest = samples.iter().filter_map(flight).fold(0.0, f64::max);
+        let full = base.and_then(|base| full_queue(samples, base)).unwrap_or_default();
         let events = events(samples);
         let is_only = events.len() == 1;
         for (number, event) in events.into_iter().enumerate() {
@@ -67,7 +72,10 @@ impl LossAttribution {
             // Slow start sends at twice the rate: the first overshoot of a small buffer comes early, and loses much.
             let overshot =
                 number == 0 && event.segments >= MIN_OVERSHOOT && (is_only || window >= MIN_RECURRING_SHARE * largest);
-            let kind = if queue.is_some_and(|(queue, base)| queue > base.mul_f64(MIN_QUEUE_SHARE)) {
+            let is_full = |queue: Duration, base: Duration| {
+                queue > base.mul_f64(MIN_QUEUE_SHARE) && queue >= full.mul_f64(MIN_FILLED_SHARE)
+            };
+            let kind = if queue.is_some_and(|(queue, base)| is_full(queue, base)) {
                 &mut self.queue
             } else if window >= limit || overshot {
                 &mut self.window
@@ -96,8 +104,23 @@ impl TransferEvidence<'_> {
         match self.own_loss() {
             OwnLoss::Confirmed => LossAttribution { queue: 0, window: 0, random: found.events() },
             OwnLoss::Refuted => LossAttribution { window: found.window + found.random, random: 0, ..found },
+            OwnLoss::Unknown if self.loses_at_any_window() => {
+                LossAttribution { queue: 0, window: 0, random: found.events() }
+            }
             OwnLoss::Unknown => found,
         }
+    }
+
+    /// Returns the segments that slow start lost at once in the first events of the connections, and the number of these
+    /// events: an overshoot is no burst of the path.
+    pub(super) fn overshoots(&self) -> (u64, u64) {
+        let first = |connection: &ObservedConnection| {
+            let event = events(&connection.sender).into_iter().next()?;
+            let grows = connection.sender.get(event.first)?.socket.info.slow_start_threshold.is_none();
+            (grows && event.segments >= MIN_OVERSHOOT).then_some(event.segments)
+        };
+        let all = self.observation.connections.iter().filter_map(first);
+        all.fold((0, 0), |(segments, events), one| (segments + one, events + 1))
     }
 
     /// Returns the share of the retransmissions that were needless, by the receiver's reports of duplicates (RFC 2883)
@@ -107,6 +130,13 @@ impl TransferEvidence<'_> {
         let sent = self.retransmits?.as_f64();
         Ratio::of(info.duplicate_sacks?.as_f64().min(sent), sent)
     }
+}
+
+/// Returns the queueing delay of a connection that a twentieth of its samples exceed.
+fn full_queue(samples: &[SocketInterval], base: Duration) -> Option<Duration> {
+    let mut times: Vec<Duration> = samples.iter().filter_map(|sample| sample.socket.info.rtt).collect();
+    times.sort_unstable();
+    Some(times.get(times.len() * 95 / 100)?.saturating_sub(base))
 }
 
 /// Run of samples with retransmissions: a recovery, as far as samples show.

@@ -8,6 +8,7 @@ mod bounds;
 mod capacity;
 mod cost;
 mod counterfactual;
+mod delivery;
 mod early_loss;
 mod evidence;
 mod figures;

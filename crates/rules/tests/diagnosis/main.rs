@@ -1,6 +1,7 @@
 //! Tests of the diagnosis rules: each rule has a case that fires and stays silent on a healthy transfer, and no
 //! observation, however odd, makes it fail.
 
+mod chance;
 mod hosts;
 mod waits;
 
@@ -246,6 +247,11 @@ fn small_window(unread: f64) -> TransferObservation {
         (shape.queue, shape.retransmits, shape.unread) = (Duration::from_millis(15), 2000, unread);
         (shape.in_flight, shape.congestion_window) = (60_000, 80_000);
     })
+}
+
+/// Causes of the verdicts, in their order.
+fn causes(observation: &TransferObservation) -> Vec<Cause> {
+    diagnose(observation).verdicts.iter().map(|verdict| verdict.cause).collect()
 }
 
 /// Sets the loss of a stream below the capacity.

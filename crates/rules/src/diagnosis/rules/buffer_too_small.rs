@@ -9,6 +9,9 @@ use super::super::text::{VerdictBuilder, percent, percent_of, size, time, verdic
 
 /// Share of the loss events at a full window from which the buffer is a cause.
 const MIN_WINDOW_SHARE: f64 = 0.2;
+/// The same where the bandwidth-delay product is unknown, so that the largest window is taken for it: of losses by chance, some
+/// fall at large windows as well.
+const MIN_RECURRING_SHARE: f64 = 0.5;
 /// Share of the bandwidth-delay product from which the window itself causes the losses.
 const MIN_REACHED_SHARE: f64 = 0.9;
 
@@ -40,7 +43,9 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         .bandwidth_delay_product()
         .is_some_and(|product| flight.as_f64() >= product.as_f64() * MIN_REACHED_SHARE);
     let losses = evidence.losses();
-    let is_share = |events| losses.share(events).is_some_and(|share| share.get() >= MIN_WINDOW_SHARE);
+    let is_known = evidence.bandwidth_delay_product().is_some();
+    let least = if is_known { MIN_WINDOW_SHARE } else { MIN_RECURRING_SHARE };
+    let is_share = |events| losses.share(events).is_some_and(|share| share.get() >= least);
     // Losses that are not the path's own come from a buffer, at whatever window.
     let is_refuted = evidence.own_loss() == OwnLoss::Refuted;
     let overflows = without_queue && (reached || is_refuted) && is_share(losses.window);

@@ -1,0 +1,65 @@
+//! Rate at which the sender's kernel saw data delivered within a round trip: the path carried it, so that a lower mean is
+//! not the path's.
+
+use linerate_model::diagnosis::ObservedConnection;
+use linerate_units::{BitRate, CompactSort};
+
+use super::evidence::TransferEvidence;
+use super::losses::flight;
+use super::path_loss::OwnLoss;
+use super::rules::is_path_shared;
+use super::steady::steady_moments;
+
+/// Delivery rate as a multiple of the mean from which the path carries more than the transfer: full paths of
+/// docs/truth-random.md stay below, since nothing passes them faster.
+const MIN_EXCESS: f64 = 1.25;
+
+impl TransferEvidence<'_> {
+    /// Returns the rate that the connections together reached in a tenth of their samples (`tcpi_delivery_rate`, the rate over a
+    /// round trip): acknowledgements that arrive together do not raise it. Samples that the application
+    /// limited do not count; `None` where a connection has no others.
+    pub(super) fn delivery_peak(&self) -> Option<BitRate> {
+        let each = self.observation.connections.iter().map(peak);
+        let sum: f64 = each.map(|rate| rate.map(BitRate::bits_per_second)).sum::<Option<f64>>()?;
+        (sum > 0.0).then(|| BitRate::from_bits_per_second(sum))
+    }
+
+    /// True when data passed the path much faster than the transfer did in the mean: then the transfer does not fill it.
+    /// Where other traffic comes and goes, it may fill it all the same.
+    pub(super) fn passes_faster(&self) -> bool {
+        !is_path_shared(self) && self.delivery_peak().is_some_and(|peak| peak > self.steady * MIN_EXCESS)
+    }
+}
+
+/// Windows at any of which losses fall, as a multiple of the smallest of them: the response to a loss halves a window at most
+/// (RFC 5681 section 3.1), so that those of a buffer of one size differ less.
+const MIN_SPREAD: f64 = 2.2;
+/// Lowest and highest share of the samples that the spread leaves out.
+const OUTER: usize = 10;
+
+impl TransferEvidence<'_> {
+    /// True when the windows differ more than a buffer of one size makes them, and data passed faster at times: then losses
+    /// fall at any window, by chance. Only where the path was not measured, which tells more.
+    pub(super) fn loses_at_any_window(&self) -> bool {
+        let is_open = self.capacity.is_none() && self.own_loss() == OwnLoss::Unknown;
+        let loses = self.late_retransmits.is_some_and(|count| !count.is_zero());
+        is_open && loses && self.passes_faster() && self.observation.connections.iter().all(varies)
+    }
+}
+
+/// True when the windows of one connection vary so.
+fn varies(connection: &ObservedConnection) -> bool {
+    let mut flights: Vec<f64> = steady_moments(&connection.sender).iter().filter_map(flight).collect();
+    flights.sort_compactly_by(f64::total_cmp);
+    let (low, high) = (flights.get(flights.len() / OUTER), flights.get(flights.len() * (OUTER - 1) / OUTER));
+    low.zip(high).is_some_and(|(low, high)| *high > MIN_SPREAD * low)
+}
+
+/// Upper tenth of the delivery rates of one connection.
+fn peak(connection: &ObservedConnection) -> Option<BitRate> {
+    let infos = steady_moments(&connection.sender).iter().map(|moment| &moment.socket.info);
+    let network = infos.filter(|info| info.delivery_rate_application_limited != Some(true));
+    let mut rates: Vec<BitRate> = network.filter_map(|info| info.delivery_rate).collect();
+    rates.sort_compactly_by(|one, other| one.bits_per_second().total_cmp(&other.bits_per_second()));
+    rates.get(rates.len() * (OUTER - 1) / OUTER).copied()
+}

@@ -1,0 +1,52 @@
+//! Losses by chance and those of a small buffer, where the path was not measured; and paths that are not as full as their
+//! queue looks.
+
+use super::*;
+
+/// Transfer of 3.5 Mbit/s whose path was not measured: windows in segments and waits in milliseconds alternate, and a loss
+/// falls into every second sample.
+fn alternating(windows: &[u64], waits: &[u64], fastest: f64) -> TransferObservation {
+    let mut observation = shaped(|shape| shape.megabits = 3.5);
+    observation.path = None;
+    counters(&mut observation.sender, &[("TcpExtTCPSackRecovery", 20)]);
+    for (index, moment) in observation.connections[0].sender.iter_mut().enumerate() {
+        let info = &mut moment.socket.info;
+        let window = windows[index % windows.len()];
+        info.unacknowledged = Some(SegmentCount::new(window));
+        info.congestion_window = Some(ByteCount::new(window * SEGMENT));
+        info.rtt = Some(Duration::from_millis(20 + waits[index % waits.len()]));
+        info.retransmits = Some(SegmentCount::new(index as u64 / 2));
+        info.bytes_retransmitted = Some(ByteCount::new(index as u64 / 2 * SEGMENT));
+        let rate = if index % 5 == 0 { fastest } else { 3.5 };
+        info.delivery_rate = Some(BitRate::from_bits_per_second(rate * 1e6));
+    }
+    observation
+}
+
+#[test]
+fn losses_at_any_window_are_no_small_buffer() {
+    let (windows, waits) = ([4, 6, 9, 14, 7, 5, 12], [3, 5, 2, 8, 4, 3, 7]);
+    let by_chance = alternating(&windows, &waits, 6.0);
+    assert_eq!(causes(&by_chance), [Cause::Loss]);
+    // A queue that is always there, and nothing faster: the path is full.
+    assert_eq!(causes(&alternating(&windows, &[12, 14], 3.6))[0], Cause::LinkRate);
+    // The same queue, but data passed much faster at times.
+    assert!(!causes(&alternating(&windows, &[12, 14], 6.0)).contains(&Cause::LinkRate));
+}
+
+#[test]
+fn losses_that_recur_at_one_window_are_of_a_small_buffer() {
+    // After each loss the queue of four packets is empty.
+    let sawtooth = alternating(&[14, 20, 16, 20], &[1, 7, 2, 7], 6.0);
+    assert_eq!(causes(&sawtooth)[0], Cause::BufferTooSmall);
+    // Where the same delays come at other moments than the losses, no queue dropped the packets.
+    assert!(!causes(&alternating(&[5, 20, 12, 18], &[7, 1, 7, 2], 6.0)).contains(&Cause::BufferTooSmall));
+}
+
+#[test]
+fn a_full_path_with_others_on_it_may_pass_more_at_times() {
+    let mut shared = alternating(&[14, 20], &[12, 14], 6.0);
+    let sent = shared.connections[0].sender.last().expect("samples").socket.info.bytes_sent.expect("known").get();
+    shared.receiver.as_mut().expect("there").interface_bytes = Some((sent * 2, 0));
+    assert!(causes(&shared).contains(&Cause::LinkRate), "{:?}", causes(&shared));
+}
