@@ -99,10 +99,7 @@ impl<'a> Counterfactuals<'a> {
         let others = self.all.iter().filter_map(|one| one.cost.as_ref());
         // Other traffic fills the buffer, too.
         let is_freed = removed.iter().any(|cost| matches!(cost.kind, CostKind::OtherTraffic { .. }));
-        // So does a send buffer that a single write overfills, and a reader that lets acknowledgements leave late: data
-        // leaves in bursts.
-        let is_smooth =
-            self.bursts && removed.iter().any(|cost| matches!(cost.cause, Cause::SendBuffer | Cause::SlowReader));
+        let is_smooth = self.ends_bursts(removed);
         let others = others.filter(|cost| !((is_freed || is_smooth) && cost.cause == Cause::BufferTooSmall));
         // Without losses there is nothing to repair.
         let is_lossless = removed.iter().any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));
@@ -117,6 +114,12 @@ impl<'a> Counterfactuals<'a> {
         Some(changed.map(|cost| self.alone(&cost, hard)).fold(hard, f64::min))
     }
 
+    /// True when data no longer leaves in bursts, which fill a small buffer, too: a send buffer that a single write overfills
+    /// causes them, and a reader that lets acknowledgements leave late.
+    fn ends_bursts(&self, removed: &[&CauseCost]) -> bool {
+        self.bursts && removed.iter().any(|cost| matches!(cost.cause, Cause::SendBuffer | Cause::SlowReader))
+    }
+
     /// Goodput without these causes; `None` where no next bound is known.
     fn rate_without(&self, removed: &[&CauseCost]) -> Option<f64> {
         let freed = removed.iter().find_map(|cost| match cost.kind {
@@ -125,6 +128,10 @@ impl<'a> Counterfactuals<'a> {
         });
         let next = self.next(removed).or(freed)?;
         let relieved = |cost: &CauseCost| match cost.kind {
+            // With the bursts, their losses end as well.
+            CostKind::TimeShare { share, .. } if self.ends_bursts(removed) => {
+                self.steady + share * (next - self.steady).max(0.0)
+            }
             CostKind::TimeShare { share, rate } => self.steady + share * (next - rate).max(0.0),
             CostKind::Stalled { share } if share < 1.0 => self.whole / (1.0 - share),
             CostKind::Stalled { .. } => next,

@@ -3,7 +3,8 @@
 //!
 //! Random losses fall anywhere. That the first comes in the first packets, and none in many times as many afterwards, is no
 //! chance: slow start caused it. A queue that overflows loses many segments at once; one that drops early, before it is
-//! full, loses one or two, and a larger buffer gains nothing.
+//! full, loses one or two, and a larger buffer gains nothing. After many losses the window has far to grow where the response
+//! left hardly any of it.
 
 use core::time::Duration;
 
@@ -18,6 +19,9 @@ use super::path_loss::OwnLoss;
 const MAX_CHANCE: f64 = 0.05;
 /// Share of the bandwidth-delay product up to which the window at the loss is far below it.
 const MAX_WINDOW_SHARE: f64 = 0.5;
+/// Share of the window up to which a response leaves far less than any loss asks for: RFC 5681 halves it, and one that
+/// estimates the rate while slow start still grows (TCP Westwood) may come to a few packets.
+const MAX_LEFT_SHARE: f64 = 0.15;
 /// Share of the transfer without another loss from which its growth limits the whole.
 const MIN_GROWTH_SHARE: f64 = 0.25;
 /// Share of the time under limits of a host up to which the window is the limit.
@@ -30,6 +34,8 @@ pub(super) struct EarlyLoss {
     pub(super) lost: u64,
     /// Window at the loss.
     pub(super) window: ByteCount,
+    /// Window that the response left.
+    pub(super) left: ByteCount,
     /// Probability of its position, if losses were random.
     pub(super) chance: f64,
     /// Window at the end of the time without losses.
@@ -52,12 +58,15 @@ impl TransferEvidence<'_> {
         }
         let product = self.bandwidth_delay_product()?.as_f64() / SegmentCount::new(connections.len() as u64).as_f64();
         let whole = self.observation.elapsed;
+        // Several losses in a row leave as little where each leaves a fixed share.
+        let is_multiplicative = self.uses("cubic") || self.uses("reno");
         let is_early = |found: &EarlyLoss| {
             let drops_early = self.queue_of_search().is_none_or(|queue| queue.as_f64() > found.window.as_f64());
             let is_single = found.lost < MIN_OVERSHOOT && drops_early && found.chance <= MAX_CHANCE;
-            is_single
-                && found.window.as_f64() <= product * MAX_WINDOW_SHARE
-                && found.to.saturating_sub(found.from) >= whole.mul_f64(MIN_GROWTH_SHARE)
+            let is_single = is_single && found.window.as_f64() <= product * MAX_WINDOW_SHARE;
+            let is_cut =
+                !is_multiplicative && found.left.as_f64() <= MAX_LEFT_SHARE * found.window.as_f64().min(product);
+            (is_single || is_cut) && found.to.saturating_sub(found.from) >= whole.mul_f64(MIN_GROWTH_SHARE)
         };
         let all: Option<Vec<EarlyLoss>> =
             connections.iter().map(|connection| first_loss(connection).filter(is_early)).collect();
@@ -106,6 +115,7 @@ fn first_loss(connection: &ObservedConnection) -> Option<EarlyLoss> {
     Some(EarlyLoss {
         lost,
         window: ByteCount::from_f64(window),
+        left: ByteCount::from_f64(left),
         chance: chance.get(),
         grown: end.socket.info.congestion_window?,
         from: samples[repaired].to,
@@ -173,6 +183,6 @@ mod tests {
         figures.extend(vec![(100, 5); 20]);
         let found = first_loss(&connection(&figures)).expect("early");
         // The window before the first sample is not known: the threshold is what is left of it.
-        assert_eq!((found.lost, found.window), (5, ByteCount::new(70_000)));
+        assert_eq!((found.lost, found.window, found.left), (5, ByteCount::new(70_000), ByteCount::new(70_000)));
     }
 }

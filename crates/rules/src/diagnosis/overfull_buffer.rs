@@ -8,6 +8,7 @@ use linerate_model::diagnosis::SocketInterval;
 use linerate_units::{BitRate, ByteCount, SegmentCount};
 
 use super::evidence::TransferEvidence;
+use super::path_loss::OwnLoss;
 use super::steady::steady_moments;
 
 /// Filled share of a send buffer from which a single write does not fit into it.
@@ -17,8 +18,8 @@ const MIN_REACHED_SHARE: f64 = 0.75;
 
 impl TransferEvidence<'_> {
     /// Returns the size of the writes that overfill the send buffer, which cannot grow, and the rate that they allow over all
-    /// connections: never below the measured one. `None` where the buffer holds a write, where the transfer is far from that
-    /// rate, or where the path's is unknown.
+    /// connections: never below the measured one. `None` where the buffer holds a write, where the path's rate is unknown, or
+    /// where the transfer is far from that rate although the path drops no bursts.
     pub(super) fn overfilling_write(&self) -> Option<(ByteCount, BitRate)> {
         let is_overfull = self.is_send_buffer_final() && self.send_fill.is_some_and(|fill| fill.get() >= MIN_OVERFULL);
         let (capacity, base) = (self.capacity.filter(|_| is_overfull)?, self.base?);
@@ -29,6 +30,7 @@ impl TransferEvidence<'_> {
         let all = ByteCount::from_f64(write.as_f64() * SegmentCount::new(connections.len() as u64).as_f64());
         let rate = all.rate_over((all / capacity)? + base);
         let is_reached = self.steady >= rate * MIN_REACHED_SHARE;
-        is_reached.then_some((write, rate.max(self.steady)))
+        let drops_bursts = self.own_loss() == OwnLoss::Refuted && self.loses_without_queue();
+        (is_reached || drops_bursts).then_some((write, rate.max(self.steady)))
     }
 }

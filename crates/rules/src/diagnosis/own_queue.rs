@@ -4,6 +4,7 @@ use linerate_model::far::{QueueEvidence, QueueRateLimit};
 use linerate_units::{BitRate, ByteCount, Mss, SegmentCount};
 
 use super::TransferEvidence;
+use super::capacity::capacity_of;
 use super::host_load::TransferEnd;
 
 /// Kinds whose limits are understood; a far end may report any text.
@@ -14,6 +15,11 @@ const MIN_CARRIED_SHARE: f64 = 0.5;
 const EXPLAINED: core::ops::RangeInclusive<f64> = 0.9..=1.1;
 /// Share of the samples at which packets waited from which a queue was present.
 const MIN_BACKLOG_SHARE: f64 = 0.3;
+/// Measured capacity that is the limit of a queue which the search passed, as a share of that limit: a queue that paces each
+/// packet is rarely met with one waiting.
+const MEASURED: core::ops::RangeInclusive<f64> = 0.97..=1.03;
+/// Bytes of the search's packets.
+const SEARCH_PACKET: f64 = 1500.0;
 /// Headers of IPv4 and TCP with timestamps, and of Ethernet.
 const PACKET_HEADERS: f64 = 52.0;
 const ETHERNET_HEADER: f64 = 14.0;
@@ -29,8 +35,15 @@ pub(super) struct LimitingQueue<'o> {
     pub(super) used: f64,
 }
 
+/// True when a capacity of the IP layer is this limit, which counts Ethernet's header as well.
+fn is_rate_of(capacity: BitRate, limit: QueueRateLimit) -> bool {
+    let packets = ByteCount::new(limit.bits_per_second).as_f64() * SEARCH_PACKET / (SEARCH_PACKET + ETHERNET_HEADER);
+    MEASURED.contains(&(capacity.bits_per_second() / packets.max(1.0)))
+}
+
 impl<'o> TransferEvidence<'o> {
-    /// Returns the queue of the sending host that limits the transfer; `None` where there is none, or nothing waited in it.
+    /// Returns the queue of the sending host that limits the transfer; `None` where there is none, or nothing waited in it and
+    /// the measured capacity is another.
     ///
     /// A capacity that was measured through the same queue is that of the queue, not of the path.
     pub(super) fn limiting_queue(&self) -> Option<LimitingQueue<'o>> {
@@ -45,7 +58,8 @@ impl<'o> TransferEvidence<'o> {
         let carries = sent.as_f64() >= MIN_CARRIED_SHARE * self.observation.received.as_f64();
         let waits = queue.dropped_packets > 0
             || queue.backlog_share.map_or(queue.peak_backlog_bytes > 0, |share| share >= MIN_BACKLOG_SHARE);
-        if !KINDS.contains(&queue.kind.as_str()) || !carries || !waits {
+        let is_measured = self.path().and_then(capacity_of).is_some_and(|found| is_rate_of(found, limit));
+        if !KINDS.contains(&queue.kind.as_str()) || !carries || !(waits || is_measured) {
             return None;
         }
         let connections = SegmentCount::new(self.observation.connections.len() as u64).as_f64().max(1.0);

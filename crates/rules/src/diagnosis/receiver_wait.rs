@@ -9,12 +9,16 @@ use linerate_units::{ByteCount, Ratio, SegmentCount};
 
 use super::bounds::DEFAULT_WINDOW_SHARE;
 use super::evidence::TransferEvidence;
+use super::path_loss::OwnLoss;
+use super::rules::is_path_shared;
 
 /// Loss of the search for the capacity, beyond the path's own, from which it filled the path's queue.
 const MIN_SURPLUS_LOSS: f64 = 0.03;
 /// Least number of segments in flight: the second of two waits for the timer of delayed acknowledgements (RFC 1122
 /// section 4.2.3.2).
 const MIN_SEGMENTS: u64 = 3;
+/// Least time after which a kernel acknowledges what no program has read (`TCP_DELACK_MIN`).
+const DELAYED_ACKNOWLEDGEMENT: Duration = Duration::from_millis(40);
 /// Share of the bytes in flight that wait unread, and share of the round trip beyond the path's longest queue.
 const MIN_UNREAD_SHARE: f64 = 0.5;
 const MIN_BEYOND_SHARE: f64 = 0.3;
@@ -24,20 +28,34 @@ const MIN_EXPLAINED_SHARE: f64 = 0.6;
 const MIN_ACKNOWLEDGED_SHARE: f64 = 0.48;
 const MIN_SEGMENTS_RECEIVED: f64 = 200.0;
 
-/// Share of the segments that arrived behind a gap above which acknowledgements say nothing of the program: the kernel also
-/// leaves some out until the gap is filled.
+/// Share of the segments that arrived behind a gap above which acknowledgements say nothing of the program, unless its own
+/// bursts caused the gaps: the kernel also leaves some out until the gap is filled.
 const MAX_SHARE_BEHIND_GAPS: f64 = 0.05;
 
 impl TransferEvidence<'_> {
     /// True when at least half of the bytes in flight wait unread, and round trips are longer than the path's own queue
-    /// explains: the search for the capacity filled it, and met less; or as long as the unread data explains alone.
+    /// explains: the search for the capacity filled it, and met less; or as long as the unread data explains alone. Or a
+    /// window of a segment or two waits longer than the path takes to send it.
     pub(super) fn waits_at_the_receiver(&self) -> bool {
         let is_long = |wait: Duration| {
             let share = self.loaded.and_then(|(loaded, _)| Ratio::of(wait.as_secs_f64(), loaded.as_secs_f64()));
             share.is_some_and(|share| share.get() >= MIN_BEYOND_SHARE)
         };
         let is_elsewhere = self.beyond_the_queue().is_some_and(is_long) || self.unread_wait().is_some_and(is_long);
-        is_elsewhere && self.unread_in_flight().is_some_and(|share| share.get() >= MIN_UNREAD_SHARE)
+        let is_alone = self.wait_of_few().is_some_and(is_long);
+        is_alone || is_elsewhere && self.unread_in_flight().is_some_and(|share| share.get() >= MIN_UNREAD_SHARE)
+    }
+
+    /// Usual wait of a window of one or two segments, beyond the time that the path takes to send them: they fill no queue, and
+    /// an acknowledgement that comes before the timer of delayed ones comes with a read. `None` with losses, or where other
+    /// traffic may fill a queue.
+    pub(super) fn wait_of_few(&self) -> Option<Duration> {
+        let (flight, segment) = (self.in_flight?, self.segment?.byte_count());
+        let is_few = flight < segment * MIN_SEGMENTS && self.is_window_per_rtt();
+        let is_quiet = !is_path_shared(self) && !self.queues_at_rest() && self.limiting_queue().is_none();
+        let sending = (flight.max(segment) / self.capacity?)?;
+        let (waits, _) = self.queueing().filter(|_| is_few && is_quiet)?;
+        Some(waits.saturating_sub(sending)).filter(|waits| *waits < DELAYED_ACKNOWLEDGEMENT)
     }
 
     /// Usual wait under load, where unread data explains it: by Little's law it waits for its bytes over their rate. The
@@ -53,12 +71,13 @@ impl TransferEvidence<'_> {
     /// Returns the acknowledgements that the receiver sent for each segment, if they are so few that it read late: a kernel
     /// acknowledges at least every second segment (RFC 5681 section 4.2) while the program reads. They leave in bursts
     /// then, and so does the data. Counted are packets as the kernel received them, coalesced or not, and the
-    /// acknowledgements that it left out because of gaps; with many gaps there is no answer.
+    /// acknowledgements that it left out because of gaps; with many gaps there is an answer
+    /// only where the path loses nothing by itself.
     pub(super) fn late_acknowledgements(&self) -> Option<Ratio> {
         let count = |name: &str| self.receiver_counter(name).map(|count| SegmentCount::new(count).as_f64());
         let segments = count("TcpInSegs").filter(|segments| *segments >= MIN_SEGMENTS_RECEIVED)?;
         let behind_gaps = count("TcpExtTCPOFOQueue").unwrap_or_default();
-        if behind_gaps > segments * MAX_SHARE_BEHIND_GAPS {
+        if behind_gaps > segments * MAX_SHARE_BEHIND_GAPS && self.own_loss() != OwnLoss::Refuted {
             return None;
         }
         let sent = count("TcpOutSegs")? + count("TcpExtTCPAckCompressed")?;

@@ -1,6 +1,7 @@
 //! Tests of the diagnosis rules: each rule has a case that fires and stays silent on a healthy transfer, and no
 //! observation, however odd, makes it fail.
 
+mod bursts;
 mod chance;
 mod hosts;
 mod waits;

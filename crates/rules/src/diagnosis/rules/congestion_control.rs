@@ -64,6 +64,7 @@ fn after_early_loss(evidence: &TransferEvidence<'_>, found: &EarlyLoss) -> Diagn
     );
     let found = verdict(Cause::CongestionControl, Confidence::Medium, text)
         .figure("segments lost then", Some(found.lost.to_string()))
+        .figure("window left by the response", Some(size(found.left)))
         .figure("path capacity", evidence.capacity.map(rate))
         .advice(
             "BBR does not take a single loss for a full path: `linerate diagnose HOST -- -C bbr` shows what it reaches",

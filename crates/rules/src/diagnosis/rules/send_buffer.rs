@@ -1,7 +1,7 @@
 //! The sender waited for free space in its send buffer, and the path is not full.
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
-use linerate_units::ByteCount;
+use linerate_units::{ByteCount, Ratio};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
@@ -25,7 +25,9 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let shares = evidence.shares?;
     let waits = shares.send_buffer.get() >= MIN_LIMITED_SHARE;
     let overfull = evidence.overfilling_write().is_some();
-    if !(waits || overfull || evidence.waits_for_send_buffer()) || evidence.fills_path_despite(shares.send_buffer) {
+    // Writes with pauses take their part of the whole transfer.
+    let limited = Ratio::new(1.0).filter(|_| overfull).unwrap_or(shares.send_buffer);
+    if !(waits || overfull || evidence.waits_for_send_buffer()) || evidence.fills_path_despite(limited) {
         return None;
     }
     // The data in flight reaches the window, so that a larger send buffer would change nothing.

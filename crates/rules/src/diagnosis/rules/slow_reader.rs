@@ -63,9 +63,14 @@ fn with_late_acknowledgements(evidence: &TransferEvidence<'_>, share: Ratio) -> 
 
 /// Verdict where the window is small, so that the buffer never fills: what is in flight waits in it.
 fn with_a_small_window(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
+    let which = if evidence.wait_of_few().is_some() {
+        "a window of a few segments"
+    } else {
+        "at least half of the data in flight"
+    };
     let text = format!(
-        "The receiving program reads too slowly: at least half of the data in flight waits unread, and round trips take \
-            {}, longer than the path's own queue explains.",
+        "The receiving program reads too slowly: {which} waits unread, and round trips take {}, longer than the path's own \
+            queue explains.",
         evidence.loaded.map_or("longer".to_owned(), |(median, _)| time(median)),
     );
     verdict(Cause::SlowReader, Confidence::Medium, text)

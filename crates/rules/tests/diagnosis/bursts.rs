@@ -1,0 +1,134 @@
+//! Bursts: of slow start, of writes that overfill a buffer and of readers, with what they cost; and limits that show only in
+//! what others measured.
+
+use super::*;
+
+/// Transfer that loses a little, over a path whose stream below the capacity lost this share.
+fn losing(below_capacity: f64, others: u64) -> TransferObservation {
+    changed(
+        shaped(|shape| {
+            (shape.megabits, shape.in_flight, shape.congestion_window) = (25.0, 60_000, 60_000);
+            shape.retransmits = 200;
+        }),
+        |o| {
+            below(o, below_capacity);
+            counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 200)]);
+            o.receiver.as_mut().expect("there").interface_bytes = Some((others * 31_250_000, 0));
+        },
+    )
+}
+
+#[test]
+fn a_stream_that_meets_other_traffic_confirms_no_loss_of_the_path() {
+    let is_open = |observation: &TransferObservation| {
+        let found = diagnose(observation);
+        let loss = found.verdicts.iter().find(|verdict| verdict.cause == Cause::Loss).expect("a verdict").clone();
+        loss.advice.iter().any(|advice| advice.contains("sends a stream below the capacity"))
+    };
+    assert_eq!(causes(&losing(0.006, 1)), [Cause::Loss]);
+    assert!(!is_open(&losing(0.006, 1)) && is_open(&losing(0.006, 3)));
+}
+
+#[test]
+fn the_overshoot_of_slow_start_is_no_burst_of_the_path() {
+    // 54 segments in 7 episodes: 48 of them at the end of slow start.
+    let episodes = |overshoot: u64| {
+        changed(losing(0.0, 1), |o| {
+            path(o).with_data.capacity.as_mut().expect("there").packets_below = Some(100);
+            o.sender.as_mut().expect("there").counters.clear();
+            counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 7)]);
+            for (index, moment) in o.connections[0].sender.iter_mut().enumerate() {
+                let info = &mut moment.socket.info;
+                info.slow_start_threshold = (index > 1).then(|| SegmentCount::new(40));
+                let first = if index > 1 { overshoot } else { 0 };
+                info.retransmits = Some(SegmentCount::new(first + index as u64 / 5 * (54 - overshoot) / 7));
+            }
+        })
+    };
+    assert!(!causes(&episodes(48)).contains(&Cause::BurstyLoss));
+    assert!(causes(&episodes(5)).contains(&Cause::BurstyLoss));
+}
+
+#[test]
+fn a_response_that_leaves_next_to_nothing_limits_while_the_window_grows() {
+    let cut = |control: &'static str, left: u64| {
+        changed(after_early_loss(40), |o| {
+            o.congestion_control = Some(control.to_owned());
+            senders(o, |info| info.slow_start_threshold = Some(SegmentCount::new(left)));
+            below(o, 0.0);
+        })
+    };
+    assert_eq!(causes(&cut("westwood", 7))[0], Cause::CongestionControl);
+    assert_eq!(causes(&cut("westwood", 100))[0], Cause::BufferTooSmall);
+    assert_eq!(causes(&cut("cubic", 7))[0], Cause::BufferTooSmall, "several losses in a row");
+}
+
+#[test]
+fn writes_that_overfill_a_buffer_burst_into_a_small_queue() {
+    let dropped = |loss: f64| {
+        changed(
+            shaped(|shape| {
+                (shape.megabits, shape.buffers, shape.send_fill) = (10.0, (8192, false), 8.0);
+                (shape.retransmits, shape.in_flight) = (150, 800_000);
+            }),
+            |o| {
+                let settings = &mut o.sender.as_mut().expect("there").settings;
+                settings.insert("net.ipv4.tcp_wmem".to_owned(), "4096 8192 8192".to_owned());
+                below(o, loss);
+            },
+        )
+    };
+    let found = diagnose(&dropped(0.0));
+    assert_eq!(found.verdicts[0].cause, Cause::SendBuffer, "{:?}", found.verdicts);
+    let without = found.verdicts[0].without.expect("an estimate").expected;
+    assert!(without.bits_per_second() > 200e6, "the losses end with the bursts: {without:?}");
+    assert!(!causes(&dropped(0.02)).contains(&Cause::SendBuffer), "the path loses as many by itself");
+}
+
+#[test]
+fn gaps_that_a_readers_bursts_cause_leave_its_acknowledgements_countable() {
+    let gaps = |loss: Option<f64>| {
+        changed(reading(0.4), |o| {
+            counters(&mut o.receiver, &[("TcpExtTCPOFOQueue", 1000)]);
+            if let Some(loss) = loss {
+                below(o, loss);
+            }
+        })
+    };
+    assert!(causes(&gaps(Some(0.0))).contains(&Cause::SlowReader));
+    assert!(!causes(&gaps(Some(0.02))).contains(&Cause::SlowReader), "gaps of the path");
+    assert!(!causes(&gaps(None)).contains(&Cause::SlowReader), "not measured");
+}
+
+#[test]
+fn a_window_of_one_segment_waits_for_its_reader_alone() {
+    let single = |queue: u64| {
+        shaped(|shape| {
+            (shape.megabits, shape.receive_window) = (0.4, 1.0);
+            (shape.window, shape.in_flight, shape.congestion_window) = (1448, 1448, 14_480);
+            (shape.queue, shape.buffers) = (Duration::from_millis(queue), (8192, false));
+        })
+    };
+    assert_eq!(causes(&single(15))[0], Cause::SlowReader);
+    assert_ne!(causes(&single(1))[0], Cause::SlowReader);
+    assert_ne!(causes(&single(41))[0], Cause::SlowReader, "the timer of delayed acknowledgements");
+}
+
+#[test]
+fn a_queue_that_paces_is_known_by_the_capacity_that_a_search_found_through_it() {
+    let paced = |limit: u64| {
+        changed(shaped(|shape| (shape.megabits, shape.capacity) = (93.0, 96.0)), |o| {
+            let found = path(o).with_data.capacity.as_mut().expect("there");
+            found.bits_per_second = 100e6 * 1500.0 / 1514.0;
+            o.sender.as_mut().expect("there").queues = Some(vec![QueueEvidence {
+                kind: "fq".to_owned(),
+                limit: Some(QueueRateLimit { bits_per_second: limit, per_flow: true }),
+                sent_bytes: 120_000_000,
+                backlog_share: Some(0.1),
+                ..QueueEvidence::default()
+            }]);
+        })
+    };
+    assert_eq!(causes(&paced(100_000_000))[0], Cause::SenderQueue);
+    assert_ne!(causes(&paced(106_000_000))[0], Cause::SenderQueue, "another rate, and nothing waited");
+}
