@@ -261,12 +261,15 @@ impl<'e, 'o> Costs<'e, 'o> {
         if windows + stalls > 0.0 { self.for_share((windows + stalls).min(1.0)) } else { self.whole() }
     }
 
-    /// A policer limits by what it drops. A slow reader keeps the rate far below it, so that it drops single bursts.
+    /// A policer limits by what it drops. A slow reader, or a program that writes little, keeps the rate far below it, so that
+    /// it drops single bursts.
     fn policer(&self) -> CostKind {
         let loses = self.evidence.retransmits.is_none_or(|count| !count.is_zero());
         let loses_much = self.evidence.retransmitted.is_some_and(|share| share.get() >= MIN_POLICED_SHARE);
         let is_reached = self.evidence.used().is_some_and(|used| used >= MIN_REACHED_SHARE);
-        if loses && (loses_much && is_reached || !self.is_reader_slow()) { self.whole() } else { CostKind::Nothing }
+        let is_idle = self.evidence.application_limited.is_some_and(|share| share.get() >= MIN_WHOLE_SHARE);
+        let is_below = self.is_reader_slow() || is_idle && !loses_much && !is_reached;
+        if loses && (loses_much && is_reached || !is_below) { self.whole() } else { CostKind::Nothing }
     }
 
     fn stalled(&self) -> CostKind {

@@ -132,3 +132,25 @@ fn a_queue_that_paces_is_known_by_the_capacity_that_a_search_found_through_it() 
     assert_eq!(causes(&paced(100_000_000))[0], Cause::SenderQueue);
     assert_ne!(causes(&paced(106_000_000))[0], Cause::SenderQueue, "another rate, and nothing waited");
 }
+
+#[test]
+fn a_program_that_writes_less_than_a_policer_passes_limits_itself() {
+    let policed = |limited: bool, retransmits: u64| {
+        changed(shaped(|shape| (shape.megabits, shape.capacity, shape.retransmits) = (22.0, 57.0, retransmits)), |o| {
+            o.asked.rate = Some(BitRate::from_bits_per_second(22.1e6));
+            senders(o, |info| {
+                info.delivery_rate_application_limited = Some(limited);
+                info.not_sent = Some(ByteCount::ZERO);
+            });
+            path(o).with_data.policer = Some(Policer {
+                present: true,
+                bits_per_second: Some(59e6),
+                burst_bytes: Some(222_000),
+                evidence: "none waited".to_owned(),
+            });
+        })
+    };
+    assert_ne!(causes(&policed(true, 7))[0], Cause::Policer, "the first burst alone was dropped");
+    assert_eq!(causes(&policed(false, 7))[0], Cause::Policer);
+    assert_eq!(causes(&policed(true, 3000))[0], Cause::Policer, "it drops whatever is written");
+}
