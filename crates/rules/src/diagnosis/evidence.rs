@@ -294,10 +294,12 @@ impl<'o> TransferEvidence<'o> {
             || used >= FULL && self.has_standing_queue()
     }
 
-    /// True when packets queue before the transfer: other traffic fills the path.
+    /// True when packets queue before the transfer: other traffic fills the path. Probes are compared with each other, since
+    /// an acknowledgement is smaller and takes less time on a narrow link.
     pub(super) fn queues_at_rest(&self) -> bool {
         let path = self.observation.path.as_ref();
-        let at_rest = path.and_then(|path| path.usual_round_trip).zip(self.base);
+        let base = path.and_then(|path| path.round_trip).or(self.base);
+        let at_rest = path.and_then(|path| path.usual_round_trip).zip(base);
         at_rest.is_some_and(|((_, high), base)| high.saturating_sub(base) > base.mul_f64(MIN_REST_QUEUE_SHARE))
     }
 

@@ -111,6 +111,9 @@ fn a_window_of_one_segment_waits_for_its_reader_alone() {
     };
     assert_eq!(causes(&single(15))[0], Cause::SlowReader);
     assert_ne!(causes(&single(1))[0], Cause::SlowReader);
+    // The kernel's smallest round trip is of a smaller packet than the probes, which do not vary.
+    let narrow = changed(single(15), |o| senders(o, |info| info.min_rtt = Some(Duration::from_millis(17))));
+    assert_eq!(causes(&narrow)[0], Cause::SlowReader);
     assert_ne!(causes(&single(41))[0], Cause::SlowReader, "the timer of delayed acknowledgements");
 }
 
