@@ -79,6 +79,13 @@ pub(crate) enum CliCommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
         arguments: Vec<std::ffi::OsString>,
     },
+    /// wondershaper's command line for `linerate shape` (see `linerate wondershaper -h`)
+    #[command(disable_help_flag = true, hide = true)]
+    Wondershaper {
+        /// wondershaper's own arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+        arguments: Vec<std::ffi::OsString>,
+    },
     /// Print the completions for a shell
     Completions {
         /// The shell

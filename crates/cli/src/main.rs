@@ -22,6 +22,7 @@ mod recorder;
 mod retained_output;
 mod spark;
 mod values;
+mod wondershaper;
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -54,6 +55,10 @@ fn run() -> ExitCode {
     if let Some((_, arguments)) = own_arguments.split_first().filter(|(first, _)| *first == "iperf3") {
         return iperf3::run(arguments.iter().cloned());
     }
+    let own_arguments = match wondershaper::translated(&program, own_arguments) {
+        Ok(arguments) => arguments,
+        Err(exit) => return exit.into(),
+    };
     // First process of a lab's guest; not a user command.
     if let Some((_, arguments)) = own_arguments.split_first().filter(|(first, _)| *first == guest::HIDDEN_COMMAND) {
         return guest::run_with_arguments(arguments.iter().cloned());
@@ -145,6 +150,8 @@ fn dispatch(command: CliCommand) -> ExitCode {
         CliCommand::History(arguments) => cmd::history::run(&arguments).into(),
         CliCommand::Report(arguments) => cmd::report::run(&arguments).into(),
         CliCommand::Iperf3 { arguments } => iperf3::run(arguments),
+        // Translated before.
+        CliCommand::Wondershaper { .. } => ExitStatus::Unable.into(),
         CliCommand::Completions { shell } => {
             let script = completion::script(shell).unwrap_or_default();
             console::data(&String::from_utf8_lossy(&script));
