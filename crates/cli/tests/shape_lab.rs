@@ -9,6 +9,8 @@ mod support;
 
 #[path = "shape_lab/autorate.rs"]
 mod autorate;
+#[path = "shape_lab/classes.rs"]
+mod classes;
 #[path = "shape_lab/guest.rs"]
 mod guest;
 #[path = "shape_lab/ineffective.rs"]

@@ -22,6 +22,7 @@ pub mod prediction;
 pub mod read_back;
 pub mod refusal;
 pub mod script;
+pub mod traffic_classes;
 pub mod verify;
 
 #[cfg(test)]

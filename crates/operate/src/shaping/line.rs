@@ -5,8 +5,10 @@ use std::time::Duration;
 use linerate_shape::back_ends::BackEndId;
 use linerate_shape::link::{AccessLink, Framing, KEYWORDS, LinkLayer, parse_keywords};
 use linerate_shape::policy::{FairnessUnit, TrafficImportance, TrafficPolicy, TrafficRule};
+use linerate_shape::traffic_classes::TrafficClasses;
 use linerate_units::{BitRate, ByteCount, Mtu, parse};
 
+use super::class_file::{ClassFile, ClassOption};
 use super::selection::TrafficSelection;
 
 /// The line and what matters on it.
@@ -46,6 +48,12 @@ pub struct LineRequest {
     /// Also let this host's packets towards the line be no larger than this, by the MTU of the default route, or of the one
     /// to --verify's host: on slow lines a large packet is what others wait for
     pub route_mtu: Option<Mtu>,
+    /// Classes with rates of their own, for addresses, marks or codepoints
+    pub classes: Vec<ClassOption>,
+    /// File of such classes
+    pub class_file: Option<ClassFile>,
+    /// Scale guaranteed rates of classes that add up to more than the link's
+    pub oversubscribe: bool,
 }
 
 /// The words of a record.
@@ -65,13 +73,20 @@ impl RecordedShaper {
         words
     }
 
-    /// The same from its words.
+    /// The same from its words, of which one may name a file of classes.
     pub fn from_arguments(words: &[String]) -> Result<Self, String> {
+        Self::from_arguments_with(words, None)
+    }
+
+    /// As [`from_arguments`](Self::from_arguments), with the text that the file of classes had when it was recorded.
+    pub(crate) fn from_arguments_with(words: &[String], class_file: Option<&str>) -> Result<Self, String> {
         let mut words = words.iter().map(String::as_str);
         let device = words.next().ok_or("there is no interface")?.to_owned();
         let mut line = LineRequest::default();
         while let Some(word) = words.next() {
-            if !line.set_flag(word) {
+            if let ("--classes", Some(text)) = (word, class_file) {
+                line.class_file = Some(ClassFile::parse(words.next().unwrap_or_default().into(), text)?);
+            } else if !line.set_flag(word) {
                 line.set(word, words.next().ok_or_else(|| format!("'{word}' has no value"))?)?;
             }
         }
@@ -90,6 +105,7 @@ impl LineRequest {
             "--trust-marks" => &mut self.trust_marks,
             "--per-flow" => &mut self.per_flow,
             "--variable" => &mut self.variable,
+            "--oversubscribe" => &mut self.oversubscribe,
             _ => return false,
         };
         *flag = true;
@@ -109,6 +125,8 @@ impl LineRequest {
             "--route-mtu" => self.route_mtu = Some(route_mtu(value)?),
             "--interactive" => self.interactive.push(value.parse()?),
             "--bulk" => self.bulk.push(value.parse()?),
+            "--class" => self.classes.push(value.parse()?),
+            "--classes" => self.class_file = Some(ClassFile::read(value)?),
             _ => return Err(format!("'{option}' is no option of a shaper")),
         }
         Ok(())
@@ -147,12 +165,19 @@ impl LineRequest {
         for selection in &self.bulk {
             pair("bulk", selection.to_string());
         }
+        for class in &self.classes {
+            pair("class", class.to_string());
+        }
+        if let Some(file) = &self.class_file {
+            pair("classes", file.path().to_string_lossy().into_owned());
+        }
         let flags = [
             ("trust-marks", self.trust_marks),
             ("per-flow", self.per_flow),
             ("nat", self.nat == Some(true)),
             ("no-nat", self.nat == Some(false)),
             ("variable", self.variable),
+            ("oversubscribe", self.oversubscribe),
         ];
         words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| format!("--{name}")));
     }
@@ -179,7 +204,7 @@ impl LineRequest {
     }
 
     /// Traffic policy: requested rules come before the usual ones.
-    pub(crate) fn policy(&self) -> TrafficPolicy {
+    pub(crate) fn policy(&self) -> Result<TrafficPolicy, String> {
         let usual = TrafficPolicy::default();
         let asked = |selections: &[TrafficSelection], importance| -> Vec<TrafficRule> {
             let rule = |selection: &TrafficSelection| TrafficRule {
@@ -192,12 +217,23 @@ impl LineRequest {
         let mut rules = asked(&self.interactive, TrafficImportance::Interactive);
         rules.extend(asked(&self.bulk, TrafficImportance::Bulk));
         rules.extend(usual.rules);
-        TrafficPolicy {
+        Ok(TrafficPolicy {
             rules,
             trust_marks: self.trust_marks,
             fairness: if self.per_flow { FairnessUnit::Flows } else { FairnessUnit::Hosts },
             translates_addresses: self.nat,
+            classes: self.traffic_classes()?,
+        })
+    }
+
+    /// Classes of the file, and then those of the options.
+    fn traffic_classes(&self) -> Result<TrafficClasses, String> {
+        let mut classes = self.class_file.as_ref().map(|file| file.classes().clone()).unwrap_or_default();
+        for class in &self.classes {
+            classes.add(class.class().clone()).map_err(|reason| format!("--class {class}: {reason}"))?;
         }
+        classes.oversubscribes = self.oversubscribe;
+        Ok(classes)
     }
 }
 
@@ -271,6 +307,7 @@ mod tests {
             "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow --variable --route-mtu 576",
             "eth0 --down 1G --back-end htb+fq_codel --framing atm --minimum 64 --interactive tcp/22 --interactive dscp/34 \
              --bulk host/192.0.2.0/24 --bulk protocol/47 --no-nat",
+            "eth0 --up 1M --class 192.0.2.7+2001:db8::/64=400k:1M,100k --class mark/0x10=1M --oversubscribe",
         ] {
             let recorded = parsed(text);
             let again = RecordedShaper::from_arguments(&recorded.arguments()).expect("its own words");
@@ -306,7 +343,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_comes_first() {
-        let policy = parsed("eth0 --up 1M --bulk tcp/22").line.policy();
+        let policy = parsed("eth0 --up 1M --bulk tcp/22").line.policy().expect("no classes");
         assert_eq!(policy.rules[0].importance, TrafficImportance::Bulk);
         assert!(policy.has_own_rules() && policy.own_rules().count() == 1);
     }

@@ -2,6 +2,7 @@
 //! up at each boot, and take it down.
 
 pub mod autorate;
+pub mod class_file;
 mod course;
 pub mod document;
 pub mod error;

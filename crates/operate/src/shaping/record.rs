@@ -38,6 +38,9 @@ struct ShaperRecord {
     schema: u32,
     words: Vec<String>,
     back_end: BackEndId,
+    /// Text of the file of classes, which may change meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    class_file: Option<String>,
 }
 
 fn path(store: &ChangeStore, id: ChangeId) -> PathBuf {
@@ -51,7 +54,8 @@ pub(crate) fn keep(
     recorded: &RecordedShaper,
     back_end: BackEndId,
 ) -> Result<(), ShapeError> {
-    let note = ShaperRecord { schema: 1, words: recorded.arguments(), back_end };
+    let class_file = recorded.line.class_file.as_ref().map(|file| file.text().to_owned());
+    let note = ShaperRecord { schema: 1, words: recorded.arguments(), back_end, class_file };
     let path = path(store, id);
     let text = serde_json::to_string(&note).map_err(|cause| ShapeError::impossible(cause.to_string()))?;
     if let Some(directory) = path.parent() {
@@ -156,7 +160,9 @@ fn device_of(set: &ChangeSet, host: &dyn HostAccess) -> Option<(String, String)>
 fn standing(store: &ChangeStore, set: ChangeSet, (device_then, device): (String, String)) -> ActiveShaper {
     let text = fs::read_to_string(path(store, set.id)).ok();
     let note = text.and_then(|text| json::from_str::<ShaperRecord>(&text).ok());
-    let recorded = note.as_ref().and_then(|note| RecordedShaper::from_arguments(&note.words).ok());
+    let recorded = note
+        .as_ref()
+        .and_then(|note| RecordedShaper::from_arguments_with(&note.words, note.class_file.as_deref()).ok());
     let recorded = recorded.map(|recorded| RecordedShaper { device: device.clone(), ..recorded });
     let intermediate = intermediate_device(&device_then);
     ActiveShaper { set, device, device_then, intermediate, recorded, back_end: note.map(|note| note.back_end) }

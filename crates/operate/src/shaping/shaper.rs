@@ -64,7 +64,9 @@ impl<'a> Shaper<'a> {
         facts: DeviceProperties,
         capabilities: KernelCapabilities,
     ) -> Result<Self, ShapeError> {
-        let (line, policy) = (recorded.line.link(facts.mtu), recorded.line.policy());
+        let line = recorded.line.link(facts.mtu);
+        let refused = |reason| ShapeError::impossible(format!("cannot shape {}: {reason}", facts.name));
+        let policy = recorded.line.policy().map_err(refused)?;
         let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &facts };
         let choice = choose(&inputs, recorded.line.back_end)
             .map_err(|refusal| ShapeError::impossible(format!("cannot shape {}: {refusal}", facts.name)))?;

@@ -63,7 +63,7 @@ pub(super) fn add_datagram_filters(builder: &mut DirectionBuilder<'_>, class: Qd
 }
 
 /// Matches that together select these packets in one family.
-fn matches(selector: &PacketSelector, family: FilterProtocol, direction: Direction) -> Vec<String> {
+pub(super) fn matches(selector: &PacketSelector, family: FilterProtocol, direction: Direction) -> Vec<String> {
     let ipv6 = family == FilterProtocol::Ipv6;
     match selector {
         // Without the two ECN bits.

@@ -7,8 +7,8 @@ use linerate_units::BitRate;
 
 use super::builder::DirectionBuilder;
 use super::classify::{self, PLAIN_IPV4, ROOT};
-use super::htb_tree::{self, LINK_CLASS, LeafQueue, tier_class};
-use super::{BackEnd, BackEndId, PlanInputs, builder, sizes};
+use super::htb_tree::{self, LeafQueue, tier_class};
+use super::{BackEnd, BackEndId, PlanInputs, builder, class_tree, sizes};
 use crate::capability::KernelFeature;
 use crate::plan::{FilterProtocol, FilterTarget, PlannedClass, QdiscHandle, ShaperPlan, TcParent};
 use crate::policy::{PortTransport, TrafficImportance};
@@ -77,29 +77,30 @@ fn leaf_rate(line: BitRate, number: u16) -> BitRate {
 fn shape(builder: &mut DirectionBuilder<'_>) {
     let rate = htb_tree::held(builder);
     htb_tree::line(builder, UNHASHED_CLASS.minor);
+    let (above, guaranteed) = class_tree::add_others(builder, rate);
     for importance in [TrafficImportance::Interactive, TrafficImportance::Bulk] {
-        let rates = (htb_tree::share(importance, rate), rate);
+        let rates = (htb_tree::share(importance, guaranteed), rate);
         htb_tree::leaf(
             builder,
-            (LINK_CLASS, tier_class(importance)),
+            (above, tier_class(importance)),
             rates,
             importance,
             &LEAF,
             htb_tree::why(importance),
         );
     }
-    htb_tree::add_acknowledgement_class(builder, rate, &LEAF);
-    let shared = htb_tree::share(TrafficImportance::Default, rate);
+    htb_tree::add_acknowledgement_class(builder, (above, guaranteed), rate, &LEAF);
+    let shared = htb_tree::share(TrafficImportance::Default, guaranteed);
     let middle = PlannedClass {
         importance: None,
-        ..htb_tree::class(builder, (LINK_CLASS, tier_class(TrafficImportance::Default)), (shared, rate), (None, false))
+        ..htb_tree::class(builder, (above, tier_class(TrafficImportance::Default)), (shared, rate), (None, false))
     };
     builder.class(middle, "everything else: the rate unused by others, shared by the leaves below");
     let parent = tier_class(TrafficImportance::Default);
     htb_tree::leaf(
         builder,
         (parent, UNHASHED_CLASS),
-        (leaf_rate(rate, 0), rate),
+        (leaf_rate(guaranteed, 0), rate),
         TrafficImportance::Default,
         &LEAF,
         "packets without ports",
@@ -108,10 +109,11 @@ fn shape(builder: &mut DirectionBuilder<'_>) {
         let why = format!("flows of {} whose port hashes to this leaf", transport.name());
         for number in 0..LEAF_COUNT {
             let place = (parent, QdiscHandle::class(1, first + number));
-            let rates = (leaf_rate(rate, first + number), rate);
+            let rates = (leaf_rate(guaranteed, first + number), rate);
             htb_tree::leaf(builder, place, rates, TrafficImportance::Default, &LEAF, &why);
         }
     }
+    class_tree::add_classes(builder, rate, &LEAF);
     htb_tree::add_filters(builder, |importance| {
         if importance == TrafficImportance::Default { UNHASHED_CLASS } else { tier_class(importance) }
     });

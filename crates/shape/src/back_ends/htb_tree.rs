@@ -7,7 +7,7 @@ use linerate_units::BitRate;
 
 use super::builder::DirectionBuilder;
 use super::classify::{self, ROOT};
-use super::{PlanInputs, sizes};
+use super::{PlanInputs, class_tree, sizes};
 use crate::capability::KernelFeature;
 use crate::plan::{FilterTarget, PlannedClass, QdiscHandle, TcParent};
 use crate::policy::{PacketSelector, TrafficImportance, TrafficRule};
@@ -130,8 +130,8 @@ pub(super) fn leaf(
     reason: &str,
 ) {
     // One of many leaves is idle most of the time, and so are the interactive class and that of datagrams.
-    let at_once =
-        [tier_class(TrafficImportance::Interactive), DATAGRAM_CLASS].contains(&handle) || parent != LINK_CLASS;
+    let at_once = [tier_class(TrafficImportance::Interactive), DATAGRAM_CLASS].contains(&handle)
+        || !class_tree::is_inner(parent);
     let class = class(builder, (parent, handle), (rate, ceiling), (Some(importance), at_once));
     builder.class(class, reason);
     let words = (leaf.options)(builder.inputs, ceiling, builder.direction);
@@ -157,11 +157,16 @@ fn is_acknowledgement_rule(rule: &TrafficRule) -> bool {
 /// There they would accumulate, reach the far end together, and trigger a data burst into the other direction's queue,
 /// just when the answer to a ping that waited with them arrives (in the lab, 220 and 850 kbit/s on a link of 240 and
 /// 900, both full: mean 77 ms with acknowledgements that leave at once, 58 with these).
-pub(super) fn add_acknowledgement_class(builder: &mut DirectionBuilder<'_>, rate: BitRate, kind: &LeafQueue) {
+pub(super) fn add_acknowledgement_class(
+    builder: &mut DirectionBuilder<'_>,
+    (parent, guaranteed): (QdiscHandle, BitRate),
+    rate: BitRate,
+    kind: &LeafQueue,
+) {
     if builder.inputs.policy.rules.iter().any(is_acknowledgement_rule) {
-        let rates = (sizes::representable_rate(rate * BORROWER_SHARE), rate);
+        let rates = (sizes::representable_rate(guaranteed * BORROWER_SHARE), rate);
         let why = "acknowledgements: at the next turn, before they accumulate in the modem behind data";
-        leaf(builder, (LINK_CLASS, ACKNOWLEDGEMENT_CLASS), rates, TrafficImportance::Interactive, kind, why);
+        leaf(builder, (parent, ACKNOWLEDGEMENT_CLASS), rates, TrafficImportance::Interactive, kind, why);
     }
 }
 
@@ -169,11 +174,16 @@ pub(super) fn add_acknowledgement_class(builder: &mut DirectionBuilder<'_>, rate
 /// waits for the acknowledgements and follows them into the burst that they cause (in the lab, 220 and 850 kbit/s on a link
 /// of 240 and 900, both full: mean 101 ms there, 55 with a class of their own). Packets of one flow stay in one class, as
 /// QUIC takes a packet that three others overtake for lost; so small datagrams cannot have it alone.
-fn add_datagram_class(builder: &mut DirectionBuilder<'_>, rate: BitRate, kind: &LeafQueue) {
-    let rates = (sizes::representable_rate(rate * DATAGRAM_SHARE), rate);
+fn add_datagram_class(
+    builder: &mut DirectionBuilder<'_>,
+    (parent, guaranteed): (QdiscHandle, BitRate),
+    rate: BitRate,
+    kind: &LeafQueue,
+) {
+    let rates = (sizes::representable_rate(guaranteed * DATAGRAM_SHARE), rate);
     let why = "datagrams (UDP): at once up to a quarter of the link, so that calls and games do not wait behind TCP; \
                beyond that in turn";
-    leaf(builder, (LINK_CLASS, DATAGRAM_CLASS), rates, TrafficImportance::Default, kind, why);
+    leaf(builder, (parent, DATAGRAM_CLASS), rates, TrafficImportance::Default, kind, why);
 }
 
 /// Reason of a tier.
@@ -202,12 +212,13 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &LeafQueue) {
     let rate = held(builder);
     line(builder, tier_class(TrafficImportance::Default).minor);
     let own = (kind.own_queue)(builder);
+    let (parent, guaranteed) = class_tree::add_others(builder, rate);
     if !tiers {
-        let place = (LINK_CLASS, tier_class(TrafficImportance::Default));
+        let place = (parent, tier_class(TrafficImportance::Default));
         leaf(
             builder,
             place,
-            (rate, rate),
+            (guaranteed, rate),
             TrafficImportance::Default,
             kind,
             "all packets: the queue below separates flows",
@@ -218,15 +229,16 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &LeafQueue) {
         return;
     }
     for importance in TrafficImportance::ALL {
-        let rates = (share(importance, rate), rate);
-        leaf(builder, (LINK_CLASS, tier_class(importance)), rates, importance, kind, why(importance));
+        let rates = (share(importance, guaranteed), rate);
+        leaf(builder, (parent, tier_class(importance)), rates, importance, kind, why(importance));
         match importance {
-            TrafficImportance::Interactive => add_acknowledgement_class(builder, rate, kind),
-            TrafficImportance::Default => add_datagram_class(builder, rate, kind),
+            TrafficImportance::Interactive => add_acknowledgement_class(builder, (parent, guaranteed), rate, kind),
+            TrafficImportance::Default => add_datagram_class(builder, (parent, guaranteed), rate, kind),
             TrafficImportance::Bulk => {}
         }
         builder.predict(importance, (turn_of(importance), Duration::ZERO), own);
     }
+    class_tree::add_classes(builder, rate, kind);
     add_filters(builder, tier_class);
     classify::add_datagram_filters(builder, DATAGRAM_CLASS);
     note_host_fairness(builder);

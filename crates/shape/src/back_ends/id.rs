@@ -62,6 +62,12 @@ impl BackEndId {
         BACK_ENDS.iter().map(|back_end| back_end.id).find(|id| id.name() == name)
     }
 
+    /// True when it has classes for devices.
+    #[must_use]
+    pub const fn has_traffic_classes(self) -> bool {
+        matches!(self, Self::HtbFqCodel | Self::HtbFqPie | Self::HtbSfq | Self::HtbBfifo)
+    }
+
     /// Names of all, for messages.
     #[must_use]
     pub fn names() -> String {

@@ -80,6 +80,13 @@ pub(super) fn add(
     note_uncontrolled(plan, &[redirect, police].concat());
 }
 
+/// Action that gives a received packet the mark of its connection (`ct mark` of nftables): filters see it before the
+/// firewall, where it has none.
+pub(super) fn mark_action(capabilities: &KernelCapabilities) -> Option<&'static str> {
+    const CHOICES: [(&str, &str); 2] = [("ctinfo", "action ctinfo cpmark"), ("connmark", "action connmark")];
+    CHOICES.into_iter().find(|(kind, _)| capabilities.has(KernelFeature::Action(kind))).map(|(_, action)| action)
+}
+
 fn note_uncontrolled(plan: &mut ShaperPlan, lacking: &[Option<String>]) {
     let mut why: Vec<_> = lacking.iter().flatten().cloned().collect();
     why.dedup();
@@ -104,10 +111,12 @@ fn add_redirect(
 
     let mut builder = DirectionBuilder::new(inputs, Direction::Down, &inputs.device.name, rate);
     hook(&mut builder);
+    let restore = if inputs.policy.classes.has_marks(Direction::Down) { mark_action(inputs.capabilities) } else { None };
+    let restore = restore.map_or(String::new(), |action| format!(" {action}"));
     builder.filter(
         TcParent::Ingress,
         (FilterProtocol::All, 10),
-        (kind, &format!("{all} action mirred egress redirect dev {name}")),
+        (kind, &format!("{all}{restore} action mirred egress redirect dev {name}")),
         Some(FilterTarget::Redirect(name.clone())),
         "everything, IPv4 and IPv6; last, so that the target is ready before the first packet",
     );
@@ -129,6 +138,9 @@ fn bucket(inputs: &PlanInputs<'_>, rate: BitRate) -> ByteCount {
 fn policed(inputs: &PlanInputs<'_>, plan: &mut ShaperPlan, rate: BitRate, (kind, all): (&'static str, &str)) {
     let mut builder = DirectionBuilder::new(inputs, Direction::Down, &inputs.device.name, rate);
     hook(&mut builder);
+    if !inputs.policy.classes.is_empty() {
+        builder.note("Classes apply to what is sent only: the policer has none.");
+    }
     let layer = inputs.line.layer;
     let held = sizes::representable_rate(sizes::without_ptm(layer, rate));
     let bucket = bucket(inputs, held);

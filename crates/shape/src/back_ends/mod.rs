@@ -1,8 +1,10 @@
 //! Back ends that can shape a link, best first: one file each.
 
+mod address_table;
 mod builder;
 mod cake;
 mod cake_mq;
+mod class_tree;
 mod classify;
 mod htb_bfifo;
 mod htb_fq_codel;
@@ -134,11 +136,49 @@ impl BackEnd {
         if let Some(lacking) = self.needs.iter().find_map(|feature| inputs.capabilities.lacks(*feature)) {
             return Err(refusal(lacking));
         }
+        class_refusal(self.id, inputs)?;
         let mut plan = (self.make)(inputs, ShaperPlan::empty(self.id, &inputs.device.name));
         plan.prediction = PredictedDelays::new(inputs.line, &plan.behaviours);
         plan.notes.extend(link_speed_note(inputs));
         Ok(plan)
     }
+}
+
+/// Refuses classes that a back end or the kernel cannot have, and rates that add up to more than the link's.
+fn class_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRefusal> {
+    let classes = &inputs.policy.classes;
+    if classes.is_empty() {
+        return Ok(());
+    }
+    let refusal = |reason, way_out: &str| Err(ShaperRefusal { back_end: Some(id), reason, way_out: way_out.to_owned() });
+    if !id.has_traffic_classes() {
+        return refusal("it has no classes for --class and --classes".to_owned(), "use one of the back ends htb+*");
+    }
+    if let Some(lacking) = inputs.capabilities.lacks(KernelFeature::Filter("u32")) {
+        return refusal(lacking, "use a kernel with CONFIG_NET_CLS_U32");
+    }
+    let has_marks = Direction::BOTH.iter().any(|direction| classes.has_marks(*direction));
+    if let Some(lacking) = inputs.capabilities.lacks(KernelFeature::Filter("fw")).filter(|_| has_marks) {
+        return refusal(lacking, "use a kernel with CONFIG_NET_CLS_FW, or select the classes by address");
+    }
+    let needs_connection_marks = inputs.line.down.is_some() && classes.has_marks(Direction::Down);
+    if needs_connection_marks && ingress::mark_action(inputs.capabilities).is_none() {
+        let lacking = ["ctinfo", "connmark"].map(|kind| inputs.capabilities.lacks(KernelFeature::Action(kind)));
+        let reason = lacking.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        return refusal(
+            reason,
+            "received packets have no mark without: use a kernel with CONFIG_NET_ACT_CTINFO or CONFIG_NET_ACT_CONNMARK, \
+             or give classes by mark a rate up only",
+        );
+    }
+    // The controller of a variable link may set any rate.
+    if inputs.line.variable {
+        return Ok(());
+    }
+    let link = crate::verify::PerDirection { up: inputs.line.up, down: inputs.line.down };
+    classes.check_sums(link).or_else(|reason| {
+        refusal(reason, "give them less, with a ceiling to use more (RATE:CEILING), or scale them with --oversubscribe")
+    })
 }
 
 /// Note on a rate that the interface's link does not reach.

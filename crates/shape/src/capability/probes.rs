@@ -66,12 +66,20 @@ const DISCIPLINES: [(&str, &str); 11] = [
     ("ingress", ""),
 ];
 
-const FILTERS: [(&str, &str); 2] = [("u32", "match u32 0 0 flowid 1:1"), ("matchall", "flowid 1:1")];
+/// Filters with their options; `fw` has a handle, which is the mark, before its kind.
+const FILTERS: [(&str, &str, &str); 4] = [
+    ("u32", "u32", "match u32 0 0 flowid 1:1"),
+    ("matchall", "matchall", "flowid 1:1"),
+    ("fw", "handle 1 fw", "flowid 1:1"),
+    ("flow", "handle 1 flow", "hash keys src divisor 64 baseclass 1:1"),
+];
 
-const ACTIONS: [(&str, &str); 3] = [
+const ACTIONS: [(&str, &str); 5] = [
     ("mirred", "action mirred egress redirect dev lo"),
     ("police", "action police rate 1mbit burst 10k drop"),
     ("skbedit", "action skbedit priority 1:1"),
+    ("ctinfo", "action ctinfo cpmark"),
+    ("connmark", "action connmark"),
 ];
 
 /// Filters for probing an action, which needs one: either suffices.
@@ -81,7 +89,7 @@ const ACTION_FILTERS: [(&str, &str); 2] = [("u32", "match u32 0 0"), ("matchall"
 #[must_use]
 pub fn probes() -> Vec<FeatureProbe> {
     let disciplines = DISCIPLINES.iter().map(|(kind, options)| discipline(kind, options));
-    let filters = FILTERS.iter().map(|(kind, options)| classified(KernelFeature::Filter(kind), kind, options));
+    let filters = FILTERS.iter().map(|(kind, head, options)| classified(KernelFeature::Filter(kind), head, options));
     let actions = ACTIONS.iter().flat_map(|(kind, options)| {
         let on =
             |(filter, all): &(&str, &str)| classified(KernelFeature::Action(kind), filter, &format!("{all} {options}"));

@@ -177,7 +177,7 @@ impl FilterProtocol {
 }
 
 /// Target of a filter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FilterTarget {
     /// Class.
     Class(QdiscHandle),

@@ -5,6 +5,8 @@ mod prefix;
 use linerate_units::{Dscp, Port};
 use serde::{Deserialize, Serialize};
 
+use crate::traffic_classes::TrafficClasses;
+
 pub use self::prefix::{HostPrefix, ParsePrefixError};
 
 /// Importance of a packet.
@@ -136,7 +138,7 @@ pub enum FairnessUnit {
 }
 
 /// Traffic policy of a link.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TrafficPolicy {
     /// Rules, of which the first match counts; unmatched packets are default.
     pub rules: Vec<TrafficRule>,
@@ -147,6 +149,8 @@ pub struct TrafficPolicy {
     pub fairness: FairnessUnit,
     /// True when this host does NAT, so that hosts are distinguished by conntrack; `None` to take what the host does.
     pub translates_addresses: Option<bool>,
+    /// Classes with rates of their own.
+    pub classes: TrafficClasses,
 }
 
 impl Default for TrafficPolicy {
@@ -177,7 +181,7 @@ impl Default for TrafficPolicy {
             let port = Port::new(*port)?;
             Some(TrafficRule::new(PacketSelector::Port(*transport, port), TrafficImportance::Interactive, reason))
         }));
-        Self { rules, trust_marks: false, fairness: FairnessUnit::default(), translates_addresses: None }
+        Self { rules, trust_marks: false, fairness: FairnessUnit::default(), translates_addresses: None, classes: TrafficClasses::default() }
     }
 }
 

@@ -3,6 +3,7 @@
 mod parse;
 
 use core::fmt::{self, Write as _};
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_units::{BitRate, display};
 
@@ -178,14 +179,24 @@ fn parent_text(parent: TcParent) -> String {
     }
 }
 
+/// Devices of the plan that have its root.
+fn rooted_devices<'p>(plan: &'p ShaperPlan, standing: &FoundQueueing) -> BTreeSet<&'p str> {
+    let devices = [Some(plan.device.as_str()), plan.intermediate.as_deref()];
+    devices.into_iter().flatten().filter(|device| has_root(plan, standing, device)).collect()
+}
+
 fn compare_disciplines(plan: &ShaperPlan, standing: &FoundQueueing, found: &mut DifferenceList) {
+    let rooted = rooted_devices(plan, standing);
     let is_compared = |planned: &&PlannedDiscipline| {
-        !matches!(planned.parent, TcParent::At(_)) || has_root(plan, standing, &planned.device)
+        !matches!(planned.parent, TcParent::At(_)) || rooted.contains(planned.device.as_str())
     };
+    let mut by_place: BTreeMap<(&str, Option<TcParent>), &FoundDiscipline> = BTreeMap::new();
+    for one in &standing.disciplines {
+        by_place.entry((&one.device, one.parent)).or_insert(one);
+    }
     for planned in plan.disciplines().filter(is_compared) {
         let at = parent_text(planned.parent);
-        let here = |one: &&FoundDiscipline| one.device == planned.device && one.parent == Some(planned.parent);
-        let Some(seen) = standing.disciplines.iter().find(here) else {
+        let Some(seen) = by_place.get(&(planned.device.as_str(), Some(planned.parent))) else {
             found.add(&planned.device, QueueingFault::Missing, format!("no {} {at}", planned.kind));
             continue;
         };
@@ -217,9 +228,11 @@ fn compare_rate(found: &mut DifferenceList, device: &str, what: &str, planned: B
 }
 
 fn compare_classes(plan: &ShaperPlan, standing: &FoundQueueing, found: &mut DifferenceList) {
-    for planned in plan.classes().filter(|planned| has_root(plan, standing, &planned.device)) {
-        let here = |one: &&FoundClass| one.device == planned.device && one.handle == planned.handle;
-        let Some(seen) = standing.classes.iter().find(here) else {
+    let by_handle: BTreeMap<(&str, QdiscHandle), &FoundClass> =
+        standing.classes.iter().map(|one| ((one.device.as_str(), one.handle), one)).collect();
+    let rooted = rooted_devices(plan, standing);
+    for planned in plan.classes().filter(|planned| rooted.contains(planned.device.as_str())) {
+        let Some(seen) = by_handle.get(&(planned.device.as_str(), planned.handle)) else {
             found.add(&planned.device, QueueingFault::Missing, format!("no class {}", planned.handle));
             continue;
         };
@@ -244,18 +257,24 @@ fn compare_filters(plan: &ShaperPlan, standing: &FoundQueueing, found: &mut Diff
         let device = device.to_owned();
         standing.filters.iter().filter(move |one| one.device == device && one.parent == parent)
     };
-    let mut told: Vec<(&str, &str, Option<&FilterTarget>)> = Vec::new();
+    let selected: BTreeSet<(&str, TcParent, &str, QdiscHandle)> = standing
+        .filters
+        .iter()
+        .filter_map(|one| Some((one.device.as_str(), one.parent, one.protocol.as_str(), one.class?)))
+        .collect();
+    let rooted = rooted_devices(plan, standing);
+    let mut compared: BTreeSet<(&str, &str, Option<&FilterTarget>)> = BTreeSet::new();
     let is_compared =
-        |planned: &&PlannedFilter| planned.parent == TcParent::Ingress || has_root(plan, standing, &planned.device);
+        |planned: &&PlannedFilter| planned.parent == TcParent::Ingress || rooted.contains(planned.device.as_str());
     for planned in plan.filters().filter(is_compared) {
-        let key = (planned.device.as_str(), planned.protocol.keyword(), planned.target.as_ref());
-        if told.contains(&key) {
+        if !compared.insert((planned.device.as_str(), planned.protocol.keyword(), planned.target.as_ref())) {
             continue;
         }
-        told.push(key);
         let mut here =
             seen_on(&planned.device, planned.parent).filter(|one| one.protocol == planned.protocol.keyword());
         let protocol = planned.protocol.keyword();
+        let is_selected =
+            |class: &QdiscHandle| selected.contains(&(planned.device.as_str(), planned.parent, protocol, *class));
         match &planned.target {
             Some(FilterTarget::Redirect(to)) if !here.any(|one| one.redirect.as_ref() == Some(to)) => {
                 let elsewhere = seen_on(&planned.device, planned.parent).find_map(|one| one.redirect.as_deref());
@@ -277,7 +296,7 @@ fn compare_filters(plan: &ShaperPlan, standing: &FoundQueueing, found: &mut Diff
                     format!("no policer for received packets ({protocol})"),
                 );
             }
-            Some(FilterTarget::Class(class)) if !here.any(|one| one.class == Some(*class)) => {
+            Some(FilterTarget::Class(class)) if !is_selected(class) => {
                 found.add(
                     &planned.device,
                     QueueingFault::Missing,
@@ -326,10 +345,12 @@ const fn selects_class(filter: &PlannedFilter) -> bool {
 
 fn compare_foreign(plan: &ShaperPlan, standing: &FoundQueueing, found: &mut DifferenceList) {
     let ours = |device: &str| device == plan.device || Some(device) == plan.intermediate.as_deref();
+    let places: BTreeSet<(&str, TcParent)> = plan.disciplines().map(|one| (one.device.as_str(), one.parent)).collect();
+    let handles: BTreeSet<(&str, QdiscHandle)> = plan.classes().map(|one| (one.device.as_str(), one.handle)).collect();
     for seen in standing.disciplines.iter().filter(|one| ours(&one.device)) {
         // The kernel's own disciplines have major number 0; cake_mq has its own children.
         let below = |parent: TcParent| matches!(parent, TcParent::At(handle) if plan.disciplines().any(|one| one.kind == "cake_mq" && one.handle.major == handle.major));
-        let planned = plan.disciplines().any(|one| one.device == seen.device && Some(one.parent) == seen.parent);
+        let planned = seen.parent.is_some_and(|parent| places.contains(&(seen.device.as_str(), parent)));
         if seen.handle.major != 0 && !planned && !seen.parent.is_some_and(below) {
             let at = seen.parent.map_or("somewhere".to_owned(), parent_text);
             found.add(
@@ -339,10 +360,12 @@ fn compare_foreign(plan: &ShaperPlan, standing: &FoundQueueing, found: &mut Diff
             );
         }
     }
-    let hierarchical = |device: &str| plan.classes().any(|one| one.device == device);
+    let hierarchical = |device: &str| {
+        handles.range((device, QdiscHandle::class(0, 0))..).next().is_some_and(|(name, _)| *name == device)
+    };
     for seen in standing.classes.iter().filter(|one| hierarchical(&one.device)) {
         let root = plan.classes().next().map(|one| one.handle.major);
-        let known = plan.classes().any(|one| one.device == seen.device && one.handle == seen.handle);
+        let known = handles.contains(&(seen.device.as_str(), seen.handle));
         if !known && Some(seen.handle.major) == root {
             found.add(&seen.device, QueueingFault::Foreign, format!("class {} is not part of this plan", seen.handle));
         }

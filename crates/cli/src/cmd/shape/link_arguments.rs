@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use linerate_operate::shaping::class_file::{ClassFile, ClassOption};
 use linerate_operate::shaping::line::{LineRequest, back_end, framing, layer_name, overhead, positive_rate, route_mtu};
 use linerate_operate::shaping::selection::TrafficSelection;
 use linerate_shape::back_ends::BackEndId;
@@ -66,6 +67,16 @@ pub(crate) struct LinkArguments {
     /// slow links
     #[arg(long, value_name = "BYTES", value_parser = route_mtu)]
     pub(crate) route_mtu: Option<Mtu>,
+    /// Class with a rate of its own for a device, such as 192.0.2.7=10M, 2001:db8::/56=20M:50M (guaranteed and ceiling),
+    /// mark/0x10=5M,1M (down, up) or dscp/34=2M; several selectors are joined by +
+    #[arg(long, value_name = "MATCH=RATE")]
+    pub(crate) class: Vec<ClassOption>,
+    /// File of such classes and groups of them: match,name,group,down,up
+    #[arg(long, value_name = "FILE", value_parser = ClassFile::read, value_hint = clap::ValueHint::FilePath)]
+    pub(crate) classes: Option<ClassFile>,
+    /// Scale the guaranteed rates of classes that add up to more than the link's; their ceilings stay
+    #[arg(long)]
+    pub(crate) oversubscribe: bool,
 }
 
 impl LinkArguments {
@@ -87,6 +98,9 @@ impl LinkArguments {
             nat: (self.nat || self.no_nat).then_some(self.nat),
             variable: self.variable,
             route_mtu: self.route_mtu,
+            classes: self.class.clone(),
+            class_file: self.classes.clone(),
+            oversubscribe: self.oversubscribe,
         }
     }
 }
@@ -118,6 +132,7 @@ mod tests {
             "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow --variable --route-mtu 576",
             "eth0 -d 1G --back-end htb+fq_codel --framing atm --minimum 64 --interactive tcp/22 --interactive dscp/34 \
              --bulk host/192.0.2.0/24 --bulk protocol/47 --no-nat",
+            "eth0 --up 1M --class 192.0.2.7+2001:db8::/64=400k:1M,100k --class mark/0x10=1M --oversubscribe",
         ] {
             let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
             let recorded = typed(&words);
