@@ -13,6 +13,8 @@ mod autorate;
 mod classes;
 #[path = "shape_lab/guest.rs"]
 mod guest;
+#[path = "shape_lab/hosts.rs"]
+mod hosts;
 #[path = "shape_lab/ineffective.rs"]
 mod ineffective;
 #[path = "shape_lab/killed.rs"]

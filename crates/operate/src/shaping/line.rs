@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use linerate_model::direction::Direction;
 use linerate_shape::back_ends::BackEndId;
 use linerate_shape::link::{AccessLink, Framing, KEYWORDS, LinkLayer, parse_keywords};
-use linerate_shape::policy::{FairnessUnit, TrafficImportance, TrafficPolicy, TrafficRule};
+use linerate_shape::policy::{
+    FairnessUnit, QueueOptions, ReceivedMarks, TrafficImportance, TrafficPolicy, TrafficRule,
+};
 use linerate_shape::traffic_classes::TrafficClasses;
+use linerate_shape::verify::PerDirection;
 use linerate_units::{BitRate, ByteCount, Mtu, parse};
 
 use super::class_file::{ClassFile, ClassOption};
@@ -54,6 +58,18 @@ pub struct LineRequest {
     pub class_file: Option<ClassFile>,
     /// Scale guaranteed rates of classes that add up to more than the link's
     pub oversubscribe: bool,
+    /// A class for each host, so that hosts share equally without CAKE, too
+    pub per_host: bool,
+    /// Clear the codepoints (DSCP) of received packets
+    pub wash: bool,
+    /// Restore the codepoints of received packets from their connections' marks
+    pub restore_dscp: bool,
+    /// Drop acknowledgements that a later one makes redundant
+    pub ack_filter: bool,
+    /// Mark packets instead of dropping them (ECN), per direction
+    pub ecn: PerDirection<Option<bool>>,
+    /// Delay at which the queues aim, per direction
+    pub target: PerDirection<Option<Duration>>,
 }
 
 /// The words of a record.
@@ -106,6 +122,10 @@ impl LineRequest {
             "--per-flow" => &mut self.per_flow,
             "--variable" => &mut self.variable,
             "--oversubscribe" => &mut self.oversubscribe,
+            "--per-host" => &mut self.per_host,
+            "--wash" => &mut self.wash,
+            "--restore-dscp" => &mut self.restore_dscp,
+            "--ack-filter" => &mut self.ack_filter,
             _ => return false,
         };
         *flag = true;
@@ -125,6 +145,8 @@ impl LineRequest {
             "--route-mtu" => self.route_mtu = Some(route_mtu(value)?),
             "--interactive" => self.interactive.push(value.parse()?),
             "--bulk" => self.bulk.push(value.parse()?),
+            "--ecn" => merge(&mut self.ecn, ecn(value)?),
+            "--target" => merge(&mut self.target, queue_target(value)?),
             "--class" => self.classes.push(value.parse()?),
             "--classes" => self.class_file = Some(ClassFile::read(value)?),
             _ => return Err(format!("'{option}' is no option of a shaper")),
@@ -165,6 +187,14 @@ impl LineRequest {
         for selection in &self.bulk {
             pair("bulk", selection.to_string());
         }
+        for direction in Direction::BOTH {
+            if let Some(is_on) = self.ecn.of(direction) {
+                pair("ecn", format!("{}={}", direction.name(), if *is_on { "on" } else { "off" }));
+            }
+            if let Some(target) = self.target.of(direction) {
+                pair("target", format!("{}={}us", direction.name(), target.as_micros()));
+            }
+        }
         for class in &self.classes {
             pair("class", class.to_string());
         }
@@ -178,6 +208,10 @@ impl LineRequest {
             ("no-nat", self.nat == Some(false)),
             ("variable", self.variable),
             ("oversubscribe", self.oversubscribe),
+            ("per-host", self.per_host),
+            ("wash", self.wash),
+            ("restore-dscp", self.restore_dscp),
+            ("ack-filter", self.ack_filter),
         ];
         words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| format!("--{name}")));
     }
@@ -222,7 +256,14 @@ impl LineRequest {
             trust_marks: self.trust_marks,
             fairness: if self.per_flow { FairnessUnit::Flows } else { FairnessUnit::Hosts },
             translates_addresses: self.nat,
+            divides_hosts: self.per_host,
             classes: self.traffic_classes()?,
+            queues: QueueOptions { ecn: self.ecn, target: self.target, filters_acknowledgements: self.ack_filter },
+            received_marks: match (self.wash, self.restore_dscp) {
+                (_, true) => ReceivedMarks::Restored,
+                (true, _) => ReceivedMarks::Washed,
+                _ => ReceivedMarks::Untouched,
+            },
         })
     }
 
@@ -278,6 +319,44 @@ pub fn layer_name(text: &str) -> Result<String, String> {
         .ok_or_else(|| format!("there are {}, and ether-vlan", names()))
 }
 
+/// Reads `on`, `off`, or `up=` or `down=` before them.
+pub fn ecn(text: &str) -> Result<PerDirection<Option<bool>>, String> {
+    per_direction(text, |value| match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("unknown value '{value}' (expected on or off, or up=on, down=off)")),
+    })
+}
+
+/// Reads a time of 100 µs to 1 s, or `up=` or `down=` before it.
+pub fn queue_target(text: &str) -> Result<PerDirection<Option<Duration>>, String> {
+    per_direction(text, |value| {
+        let time = parse::time(value).map_err(|error| error.to_string())?;
+        let range = Duration::from_micros(100)..=Duration::from_secs(1);
+        if range.contains(&time) { Ok(time) } else { Err("a target is 100us to 1s".to_owned()) }
+    })
+}
+
+fn per_direction<T: Copy>(
+    text: &str,
+    value: impl Fn(&str) -> Result<T, String>,
+) -> Result<PerDirection<Option<T>>, String> {
+    Ok(match text.split_once('=') {
+        None => {
+            let both = Some(value(text)?);
+            PerDirection { up: both, down: both }
+        }
+        Some(("up", text)) => PerDirection { up: Some(value(text)?), down: None },
+        Some(("down", text)) => PerDirection { up: None, down: Some(value(text)?) },
+        Some((other, _)) => return Err(format!("unknown direction '{other}' (expected up or down)")),
+    })
+}
+
+/// Adds a later option: it counts where it has a value.
+pub fn merge<T: Copy>(sum: &mut PerDirection<Option<T>>, later: PerDirection<Option<T>>) {
+    *sum = PerDirection { up: later.up.or(sum.up), down: later.down.or(sum.down) };
+}
+
 const FRAMINGS: [(&str, Framing); 3] = [("none", Framing::None), ("atm", Framing::Atm), ("ptm", Framing::Ptm)];
 
 /// Reads the name of a framing.
@@ -307,6 +386,8 @@ mod tests {
             "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow --variable --route-mtu 576",
             "eth0 --down 1G --back-end htb+fq_codel --framing atm --minimum 64 --interactive tcp/22 --interactive dscp/34 \
              --bulk host/192.0.2.0/24 --bulk protocol/47 --no-nat",
+            "eth0 --up 1M --per-host --wash --ack-filter --ecn up=off --target down=8ms",
+            "eth0 --up 1M --restore-dscp --ecn on --target 5ms",
             "eth0 --up 1M --class 192.0.2.7+2001:db8::/64=400k:1M,100k --class mark/0x10=1M --oversubscribe",
         ] {
             let recorded = parsed(text);
@@ -339,6 +420,11 @@ mod tests {
         refused("eth0 --up 1M --link-layer isdn");
         refused("eth0 --up 1M --overhead 300");
         refused("eth0 --up 1M --interactive tcp");
+        refused("eth0 --up 1M --ecn maybe");
+        refused("eth0 --up 1M --target side=5ms");
+        refused("eth0 --up 1M --target 2s");
+        refused("eth0 --up 1M --class 192.0.2.7");
+        refused("eth0 --up 1M --classes /does/not/exist");
     }
 
     #[test]

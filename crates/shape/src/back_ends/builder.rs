@@ -193,7 +193,7 @@ pub(super) fn shape_both_directions(
         }
     }
     if let Some(rate) = inputs.line.down.filter(|rate| !rate.is_zero()) {
-        ingress::add(inputs, &mut plan, rate, &shape);
+        ingress::add(inputs, &mut plan, rate, splits, &shape);
         if !splits {
             keep_out(&mut plan, inputs, rate, AggregatedPackets::Received);
         }

@@ -14,7 +14,7 @@ use super::{BackEnd, BackEndId, PlanInputs, builder, htb_fq_codel, sizes};
 use crate::capability::KernelFeature;
 use crate::link::{AccessLink, LinkLayer};
 use crate::plan::{FilterTarget, ShaperPlan, TcParent};
-use crate::policy::{FairnessUnit, TrafficImportance};
+use crate::policy::{FairnessUnit, ReceivedMarks, TrafficImportance};
 use crate::prediction::ShaperTurn;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
@@ -82,7 +82,8 @@ const fn tin(importance: TrafficImportance) -> u8 {
 
 /// True when packets are classified by more than their flow.
 fn has_classification(inputs: &PlanInputs<'_>) -> bool {
-    inputs.policy.trust_marks || inputs.policy.has_own_rules()
+    let policy = inputs.policy;
+    policy.trust_marks || policy.received_marks == ReceivedMarks::Restored || policy.has_own_rules()
 }
 
 /// `tc` options of CAKE in a direction.
@@ -98,12 +99,16 @@ pub(super) fn options(builder: &DirectionBuilder<'_>) -> String {
     // A kernel without conntrack refuses even `nonat`.
     let address = if builder.inputs.translates_addresses() { "nat " } else { "" };
     // Untrusted marks from outside would be trusted behind this host.
-    let wash = if down && !policy.trust_marks { "wash" } else { "nowash" };
+    let is_trusted = policy.trust_marks || policy.received_marks == ReceivedMarks::Restored;
+    let wash = if down && !is_trusted { "wash" } else { "nowash" };
+    let acknowledgements = if !down && policy.queues.filters_acknowledgements { "ack-filter" } else { "no-ack-filter" };
     let side = if down { "ingress" } else { "egress" };
     let rate = sizes::rate_argument(sizes::representable_rate(builder.rate));
-    let time = sizes::time_argument(round_trip(line, builder.rate));
+    // CAKE's target is a twentieth of its round trip.
+    let target = policy.queues.target.of(builder.direction).map(|target| target * 20);
+    let time = sizes::time_argument(target.unwrap_or_else(|| round_trip(line, builder.rate)));
     let layer = link_layer_options(line.layer);
-    format!("bandwidth {rate} {tins} {fairness} {address}{wash} {side} no-ack-filter split-gso rtt {time} {layer}")
+    format!("bandwidth {rate} {tins} {fairness} {address}{wash} {side} {acknowledgements} split-gso rtt {time} {layer}")
 }
 
 /// Packets of a flow that wait in its own queue: CAKE's target is never below one and a half.

@@ -2,7 +2,7 @@
 
 use super::builder::DirectionBuilder;
 use crate::plan::{FilterProtocol, FilterTarget, QdiscHandle, TcParent};
-use crate::policy::{HostPrefix, IpProtocol, PacketSelector, PortTransport, TrafficRule};
+use crate::policy::{HostPrefix, IpProtocol, PacketSelector, PortTransport, ReceivedMarks, TrafficRule};
 use linerate_model::direction::Direction;
 
 /// Handle of the discipline whose packets are classified.
@@ -17,7 +17,7 @@ const fn preference(protocol: FilterProtocol) -> u16 {
     }
 }
 
-const FAMILIES: [FilterProtocol; 2] = [FilterProtocol::Ipv4, FilterProtocol::Ipv6];
+pub(super) const FAMILIES: [FilterProtocol; 2] = [FilterProtocol::Ipv4, FilterProtocol::Ipv6];
 
 /// Match of an IPv4 header without options that is no later fragment, so that the ports' offset is fixed.
 pub(super) const PLAIN_IPV4: &str = "match u8 0x05 0x0f at 0 match u16 0x0000 0x1fff at 6";
@@ -30,7 +30,9 @@ pub(super) fn add_filters<'r>(
 ) {
     for rule in rules {
         // Marks set by others are trusted only on request.
-        let believed = builder.direction == Direction::Up || builder.inputs.policy.trust_marks;
+        let believed = builder.direction == Direction::Up
+            || builder.inputs.policy.trust_marks
+            || builder.inputs.policy.received_marks == ReceivedMarks::Restored;
         if matches!(rule.selector, PacketSelector::Mark(_)) && !believed {
             continue;
         }

@@ -75,19 +75,16 @@ fn leaf_rate(line: BitRate, number: u16) -> BitRate {
 }
 
 fn shape(builder: &mut DirectionBuilder<'_>) {
+    if builder.inputs.policy.divides_hosts {
+        htb_tree::shape(builder, &LEAF);
+        return;
+    }
     let rate = htb_tree::held(builder);
     htb_tree::line(builder, UNHASHED_CLASS.minor);
     let (above, guaranteed) = class_tree::add_others(builder, rate);
     for importance in [TrafficImportance::Interactive, TrafficImportance::Bulk] {
         let rates = (htb_tree::share(importance, guaranteed), rate);
-        htb_tree::leaf(
-            builder,
-            (above, tier_class(importance)),
-            rates,
-            importance,
-            &LEAF,
-            htb_tree::why(importance),
-        );
+        htb_tree::leaf(builder, (above, tier_class(importance)), rates, importance, &LEAF, htb_tree::why(importance));
     }
     htb_tree::add_acknowledgement_class(builder, (above, guaranteed), rate, &LEAF);
     let shared = htb_tree::share(TrafficImportance::Default, guaranteed);

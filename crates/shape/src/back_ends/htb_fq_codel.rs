@@ -41,6 +41,9 @@ pub(super) static LEAF: LeafQueue = LeafQueue {
 /// their windows dry before the next round trip (in the lab 97.6 % of the rate instead of 100): twice the target there,
 /// which only delays the flow that fills its queue.
 fn codel_target(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> Duration {
+    if let Some(target) = *inputs.policy.queues.target.of(direction) {
+        return target;
+    }
     let least = if direction == Direction::Down { inputs.line.round_trip / 10 } else { Duration::ZERO };
     sizes::target(inputs, rate, least)
 }
@@ -54,7 +57,7 @@ fn options(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> Stri
         sizes::flow_quantum(inputs, rate).get(),
         sizes::time_argument(target),
         sizes::time_argument(sizes::interval(inputs, target)),
-        if slow { "noecn" } else { "ecn" },
+        if inputs.policy.queues.ecn.of(direction).unwrap_or(!slow) { "ecn" } else { "noecn" },
     )
 }
 

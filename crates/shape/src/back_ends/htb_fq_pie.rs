@@ -34,14 +34,24 @@ static LEAF: LeafQueue = LeafQueue {
     own_queue,
 };
 
-fn options(inputs: &PlanInputs<'_>, rate: BitRate, _direction: Direction) -> String {
-    let target = sizes::target(inputs, rate, TARGET);
+fn pie_target(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> Duration {
+    inputs.policy.queues.target.of(direction).unwrap_or_else(|| sizes::target(inputs, rate, TARGET))
+}
+
+fn options(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> String {
+    let target = pie_target(inputs, rate, direction);
+    // The kernel's default is to drop.
+    let ecn = match inputs.policy.queues.ecn.of(direction) {
+        Some(true) => " ecn",
+        Some(false) => " noecn",
+        None => "",
+    };
     let (packets, quantum) = (sizes::packets(rate), sizes::flow_quantum(inputs, rate).get());
-    format!("limit {packets} flows 1024 quantum {quantum} target {} tupdate 15000us", sizes::time_argument(target))
+    format!("limit {packets} flows 1024 quantum {quantum} target {} tupdate 15000us{ecn}", sizes::time_argument(target))
 }
 
 fn own_queue(builder: &DirectionBuilder<'_>) -> Duration {
-    builder.own_queue(OWN_PACKETS, sizes::target(builder.inputs, builder.rate, TARGET))
+    builder.own_queue(OWN_PACKETS, pie_target(builder.inputs, builder.rate, builder.direction))
 }
 
 fn make(inputs: &PlanInputs<'_>, plan: ShaperPlan) -> ShaperPlan {

@@ -7,7 +7,7 @@ use linerate_units::BitRate;
 
 use super::builder::DirectionBuilder;
 use super::classify::{self, ROOT};
-use super::{PlanInputs, class_tree, sizes};
+use super::{PlanInputs, class_tree, host_leaves, sizes};
 use crate::capability::KernelFeature;
 use crate::plan::{FilterTarget, PlannedClass, QdiscHandle, TcParent};
 use crate::policy::{PacketSelector, TrafficImportance, TrafficRule};
@@ -130,8 +130,8 @@ pub(super) fn leaf(
     reason: &str,
 ) {
     // One of many leaves is idle most of the time, and so are the interactive class and that of datagrams.
-    let at_once = [tier_class(TrafficImportance::Interactive), DATAGRAM_CLASS].contains(&handle)
-        || !class_tree::is_inner(parent);
+    let at_once =
+        [tier_class(TrafficImportance::Interactive), DATAGRAM_CLASS].contains(&handle) || !class_tree::is_inner(parent);
     let class = class(builder, (parent, handle), (rate, ceiling), (Some(importance), at_once));
     builder.class(class, reason);
     let words = (leaf.options)(builder.inputs, ceiling, builder.direction);
@@ -183,7 +183,11 @@ fn add_datagram_class(
     let rates = (sizes::representable_rate(guaranteed * DATAGRAM_SHARE), rate);
     let why = "datagrams (UDP): at once up to a quarter of the link, so that calls and games do not wait behind TCP; \
                beyond that in turn";
-    leaf(builder, (parent, DATAGRAM_CLASS), rates, TrafficImportance::Default, kind, why);
+    if builder.inputs.policy.divides_hosts {
+        host_leaves::add(builder, (parent, DATAGRAM_CLASS), rates, kind, why);
+    } else {
+        leaf(builder, (parent, DATAGRAM_CLASS), rates, TrafficImportance::Default, kind, why);
+    }
 }
 
 /// Reason of a tier.
@@ -210,7 +214,8 @@ pub(super) const fn turn_of(importance: TrafficImportance) -> ShaperTurn {
 pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &LeafQueue) {
     let tiers = sorts(builder.inputs);
     let rate = held(builder);
-    line(builder, tier_class(TrafficImportance::Default).minor);
+    let by_host = tiers && builder.inputs.policy.divides_hosts;
+    line(builder, if by_host { host_leaves::OTHER_LEAF.minor } else { tier_class(TrafficImportance::Default).minor });
     let own = (kind.own_queue)(builder);
     let (parent, guaranteed) = class_tree::add_others(builder, rate);
     if !tiers {
@@ -230,7 +235,12 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &LeafQueue) {
     }
     for importance in TrafficImportance::ALL {
         let rates = (share(importance, guaranteed), rate);
-        leaf(builder, (parent, tier_class(importance)), rates, importance, kind, why(importance));
+        let place = (parent, tier_class(importance));
+        if by_host && importance == TrafficImportance::Default {
+            host_leaves::add(builder, place, rates, kind, why(importance));
+        } else {
+            leaf(builder, place, rates, importance, kind, why(importance));
+        }
         match importance {
             TrafficImportance::Interactive => add_acknowledgement_class(builder, (parent, guaranteed), rate, kind),
             TrafficImportance::Default => add_datagram_class(builder, (parent, guaranteed), rate, kind),
@@ -239,6 +249,13 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &LeafQueue) {
         builder.predict(importance, (turn_of(importance), Duration::ZERO), own);
     }
     class_tree::add_classes(builder, rate, kind);
+    if by_host {
+        add_filters(builder, |importance| {
+            if importance == TrafficImportance::Default { host_leaves::OTHER_LEAF } else { tier_class(importance) }
+        });
+        host_leaves::add_filters(builder);
+        return;
+    }
     add_filters(builder, tier_class);
     classify::add_datagram_filters(builder, DATAGRAM_CLASS);
     note_host_fairness(builder);
@@ -248,7 +265,7 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &LeafQueue) {
 pub(super) fn note_host_fairness(builder: &mut DirectionBuilder<'_>) {
     if builder.inputs.policy.fairness == crate::policy::FairnessUnit::Hosts {
         let behind = if builder.inputs.translates_addresses() { ", also behind this host's NAT" } else { "" };
-        builder.note(format!("Flows share equally, not hosts{behind}: sharing by host needs CAKE."));
+        builder.note(format!("Flows share equally, not hosts{behind}: --per-host or CAKE shares by host."));
     }
 }
 

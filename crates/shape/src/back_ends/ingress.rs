@@ -9,7 +9,7 @@ use super::builder::{DirectionBuilder, keep_out};
 use super::{PlanInputs, sizes};
 use crate::capability::{KernelCapabilities, KernelFeature};
 use crate::plan::{AggregatedPackets, FilterProtocol, FilterTarget, IngressControl, QdiscHandle, ShaperPlan, TcParent};
-use crate::policy::TrafficImportance;
+use crate::policy::{ReceivedMarks, TrafficImportance};
 use crate::prediction::ShaperTurn;
 
 const INGRESS: KernelFeature = KernelFeature::Discipline("ingress");
@@ -47,6 +47,7 @@ pub(super) fn add(
     inputs: &PlanInputs<'_>,
     plan: &mut ShaperPlan,
     rate: BitRate,
+    splits: bool,
     shape: impl Fn(&mut DirectionBuilder<'_>),
 ) {
     let margin = margin(inputs, rate);
@@ -67,7 +68,7 @@ pub(super) fn add(
         |features: &[KernelFeature]| features.iter().map(|feature| capabilities.lacks(*feature)).collect::<Vec<_>>();
     let redirect = lacks(&[INGRESS, KernelFeature::Action("mirred"), KernelFeature::IntermediateDevice]);
     if redirect.iter().all(Option::is_none) {
-        add_redirect(inputs, plan, rate, filter, shape);
+        add_redirect(inputs, plan, rate, (filter, splits), shape);
         return;
     }
     let police = lacks(&[INGRESS, KernelFeature::Action("police")]);
@@ -78,6 +79,35 @@ pub(super) fn add(
         return;
     }
     note_uncontrolled(plan, &[redirect, police].concat());
+}
+
+/// Actions that restore what the connection's mark has, each with a space before it.
+fn restore_actions(inputs: &PlanInputs<'_>) -> String {
+    let has_marks = inputs.policy.classes.has_marks(Direction::Down);
+    if inputs.policy.received_marks == ReceivedMarks::Restored {
+        return format!(" action ctinfo dscp {STORED_DSCP}{}", if has_marks { " cpmark" } else { "" });
+    }
+    mark_action(inputs.capabilities).filter(|_| has_marks).map_or(String::new(), |action| format!(" {action}"))
+}
+
+/// Bits of a connection's mark in which the codepoint is stored, and the bit that is set when it is (those of sqm-scripts
+/// and qosify).
+const STORED_DSCP: &str = "0xfc000000 0x01000000";
+
+/// Changes of the packet that clear its codepoint, and keep the two bits of ECN.
+const WASHING: [(FilterProtocol, u16, &str); 2] = [
+    (FilterProtocol::Ipv4, 8, "action pedit ex munge ip dsfield set 0 retain 0xfc pipe action csum iph pipe"),
+    (FilterProtocol::Ipv6, 9, "action pedit ex munge ip6 traffic_class set 0 retain 0xfc pipe"),
+];
+
+/// Adds redirects that clear the codepoint first. CAKE does that itself.
+fn add_washing(builder: &mut DirectionBuilder<'_>, (kind, all): (&'static str, &str), restore: &str, name: &str) {
+    for (protocol, preference, actions) in WASHING {
+        let options = format!("{all}{restore} {actions} action mirred egress redirect dev {name}");
+        let target = Some(FilterTarget::Redirect(name.to_owned()));
+        let reason = "the codepoint is cleared, so that no one behind this host trusts it";
+        builder.filter(TcParent::Ingress, (protocol, preference), (kind, &options), target, reason);
+    }
 }
 
 /// Action that gives a received packet the mark of its connection (`ct mark` of nftables): filters see it before the
@@ -99,7 +129,7 @@ fn add_redirect(
     inputs: &PlanInputs<'_>,
     plan: &mut ShaperPlan,
     rate: BitRate,
-    (kind, all): (&'static str, &str),
+    ((kind, all), splits): ((&'static str, &str), bool),
     shape: impl Fn(&mut DirectionBuilder<'_>),
 ) {
     let name = inputs.device.intermediate.clone();
@@ -111,8 +141,10 @@ fn add_redirect(
 
     let mut builder = DirectionBuilder::new(inputs, Direction::Down, &inputs.device.name, rate);
     hook(&mut builder);
-    let restore = if inputs.policy.classes.has_marks(Direction::Down) { mark_action(inputs.capabilities) } else { None };
-    let restore = restore.map_or(String::new(), |action| format!(" {action}"));
+    let restore = restore_actions(inputs);
+    if inputs.policy.received_marks == ReceivedMarks::Washed && !splits {
+        add_washing(&mut builder, (kind, all), &restore, &name);
+    }
     builder.filter(
         TcParent::Ingress,
         (FilterProtocol::All, 10),

@@ -6,6 +6,7 @@ mod cake;
 mod cake_mq;
 mod class_tree;
 mod classify;
+mod host_leaves;
 mod htb_bfifo;
 mod htb_fq_codel;
 mod htb_fq_pie;
@@ -25,7 +26,7 @@ use linerate_units::{BitRate, ByteCount, Mtu, Ratio, display};
 use crate::capability::{KernelCapabilities, KernelFeature};
 use crate::link::AccessLink;
 use crate::plan::{ShaperPlan, intermediate_device};
-use crate::policy::TrafficPolicy;
+use crate::policy::{ReceivedMarks, TrafficPolicy};
 use crate::prediction::PredictedDelays;
 use crate::refusal::ShaperRefusal;
 
@@ -136,11 +137,63 @@ impl BackEnd {
         if let Some(lacking) = self.needs.iter().find_map(|feature| inputs.capabilities.lacks(*feature)) {
             return Err(refusal(lacking));
         }
+        option_refusal(self.id, inputs)?;
         class_refusal(self.id, inputs)?;
         let mut plan = (self.make)(inputs, ShaperPlan::empty(self.id, &inputs.device.name));
         plan.prediction = PredictedDelays::new(inputs.line, &plan.behaviours);
         plan.notes.extend(link_speed_note(inputs));
         Ok(plan)
+    }
+}
+
+/// Refuses options of the policy that a back end or the kernel does not have.
+fn option_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRefusal> {
+    use BackEndId::{Cake, CakeMq, HtbFqCodel, HtbFqPie, LartcCbq, LartcHtb, Tbf};
+    let (policy, capabilities) = (inputs.policy, inputs.capabilities);
+    let is_cake = matches!(id, Cake | CakeMq);
+    let is_plain = matches!(id, Tbf | LartcHtb | LartcCbq);
+    let has_aqm = is_cake || matches!(id, HtbFqCodel | HtbFqPie);
+    let refusal = |reason: &str, way_out: &str| {
+        Err(ShaperRefusal { back_end: Some(id), reason: reason.to_owned(), way_out: way_out.to_owned() })
+    };
+    if policy.queues.filters_acknowledgements && !is_cake {
+        return refusal("it has no filter of acknowledgements (--ack-filter)", "use cake");
+    }
+    for direction in Direction::BOTH {
+        match policy.queues.ecn.of(direction) {
+            Some(true) if !has_aqm => return refusal("it cannot mark packets (--ecn)", "use cake or htb+fq_codel"),
+            Some(false) if is_cake => return refusal("CAKE always uses ECN (--ecn off)", "use htb+fq_codel"),
+            _ => {}
+        }
+        if policy.queues.target.of(direction).is_some() && !has_aqm {
+            return refusal("its queues have no target (--target)", "use cake, htb+fq_codel or htb+fq_pie");
+        }
+    }
+    let lacking = |features: &[KernelFeature]| features.iter().find_map(|feature| capabilities.lacks(*feature));
+    if policy.divides_hosts && !is_cake {
+        match lacking(&[KernelFeature::Filter("u32")]) {
+            _ if is_plain => return refusal("it has no classes for hosts (--per-host)", "use cake or htb+*"),
+            Some(lacking) => return refusal(&lacking, "use a kernel with CONFIG_NET_CLS_U32 for --per-host"),
+            None => {}
+        }
+    }
+    if inputs.line.down.is_none() || policy.received_marks == ReceivedMarks::Untouched {
+        return Ok(());
+    }
+    if matches!(id, LartcHtb | LartcCbq) {
+        return refusal("it polices received packets and leaves their DSCP alone", "use cake or htb+*");
+    }
+    let (features, configuration): (&[KernelFeature], _) = match policy.received_marks {
+        ReceivedMarks::Washed if is_cake => (&[], ""),
+        ReceivedMarks::Restored => (&[KernelFeature::Action("ctinfo")], "CONFIG_NET_ACT_CTINFO for --restore-dscp"),
+        _ => (
+            &[KernelFeature::Action("pedit"), KernelFeature::Action("csum")],
+            "CONFIG_NET_ACT_PEDIT and CONFIG_NET_ACT_CSUM for --wash, or cake",
+        ),
+    };
+    match lacking(features) {
+        Some(lacking) => refusal(&lacking, &format!("use a kernel with {configuration}")),
+        None => Ok(()),
     }
 }
 
@@ -150,7 +203,8 @@ fn class_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRef
     if classes.is_empty() {
         return Ok(());
     }
-    let refusal = |reason, way_out: &str| Err(ShaperRefusal { back_end: Some(id), reason, way_out: way_out.to_owned() });
+    let refusal =
+        |reason, way_out: &str| Err(ShaperRefusal { back_end: Some(id), reason, way_out: way_out.to_owned() });
     if !id.has_traffic_classes() {
         return refusal("it has no classes for --class and --classes".to_owned(), "use one of the back ends htb+*");
     }

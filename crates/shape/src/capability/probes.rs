@@ -74,12 +74,14 @@ const FILTERS: [(&str, &str, &str); 4] = [
     ("flow", "handle 1 flow", "hash keys src divisor 64 baseclass 1:1"),
 ];
 
-const ACTIONS: [(&str, &str); 5] = [
+const ACTIONS: [(&str, &str); 7] = [
     ("mirred", "action mirred egress redirect dev lo"),
     ("police", "action police rate 1mbit burst 10k drop"),
     ("skbedit", "action skbedit priority 1:1"),
     ("ctinfo", "action ctinfo cpmark"),
     ("connmark", "action connmark"),
+    ("pedit", "action pedit ex munge ip dsfield set 0 retain 0xfc"),
+    ("csum", "action csum iph"),
 ];
 
 /// Filters for probing an action, which needs one: either suffices.

@@ -2,10 +2,13 @@
 
 mod prefix;
 
+use core::time::Duration;
+
 use linerate_units::{Dscp, Port};
 use serde::{Deserialize, Serialize};
 
 use crate::traffic_classes::TrafficClasses;
+use crate::verify::PerDirection;
 
 pub use self::prefix::{HostPrefix, ParsePrefixError};
 
@@ -149,8 +152,37 @@ pub struct TrafficPolicy {
     pub fairness: FairnessUnit,
     /// True when this host does NAT, so that hosts are distinguished by conntrack; `None` to take what the host does.
     pub translates_addresses: Option<bool>,
+    /// True when back ends of HTB have a class for each host.
+    pub divides_hosts: bool,
     /// Classes with rates of their own.
     pub classes: TrafficClasses,
+    /// Options of the queues.
+    pub queues: QueueOptions,
+    /// Treatment of the codepoints of received packets.
+    pub received_marks: ReceivedMarks,
+}
+
+/// Options of the queues, which otherwise follow from the link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueOptions {
+    /// True to mark packets instead of dropping them (ECN).
+    pub ecn: PerDirection<Option<bool>>,
+    /// Delay at which active queue management aims.
+    pub target: PerDirection<Option<Duration>>,
+    /// True to drop acknowledgements that a later one makes redundant, of those that are sent.
+    pub filters_acknowledgements: bool,
+}
+
+/// Treatment of the codepoints of received packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReceivedMarks {
+    /// As the back end does by itself: CAKE clears them where it does not trust them, the others leave them.
+    #[default]
+    Untouched,
+    /// Cleared, so that no one behind this host trusts them.
+    Washed,
+    /// Set to the codepoint that is stored in the connection's mark.
+    Restored,
 }
 
 impl Default for TrafficPolicy {
@@ -181,7 +213,16 @@ impl Default for TrafficPolicy {
             let port = Port::new(*port)?;
             Some(TrafficRule::new(PacketSelector::Port(*transport, port), TrafficImportance::Interactive, reason))
         }));
-        Self { rules, trust_marks: false, fairness: FairnessUnit::default(), translates_addresses: None, classes: TrafficClasses::default() }
+        Self {
+            rules,
+            trust_marks: false,
+            fairness: FairnessUnit::default(),
+            translates_addresses: None,
+            divides_hosts: false,
+            classes: TrafficClasses::default(),
+            queues: QueueOptions::default(),
+            received_marks: ReceivedMarks::default(),
+        }
     }
 }
 

@@ -5,10 +5,14 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use linerate_operate::shaping::class_file::{ClassFile, ClassOption};
-use linerate_operate::shaping::line::{LineRequest, back_end, framing, layer_name, overhead, positive_rate, route_mtu};
+use linerate_operate::shaping::error::ShapeError;
+use linerate_operate::shaping::line::{
+    LineRequest, back_end, ecn, framing, layer_name, merge, overhead, positive_rate, queue_target, route_mtu,
+};
 use linerate_operate::shaping::selection::TrafficSelection;
 use linerate_shape::back_ends::BackEndId;
 use linerate_shape::link::Framing;
+use linerate_shape::verify::PerDirection;
 use linerate_units::{BitRate, ByteCount, Mtu};
 
 use crate::{completion, values};
@@ -67,22 +71,44 @@ pub(crate) struct LinkArguments {
     /// slow links
     #[arg(long, value_name = "BYTES", value_parser = route_mtu)]
     pub(crate) route_mtu: Option<Mtu>,
-    /// Class with a rate of its own for a device, such as 192.0.2.7=10M, 2001:db8::/56=20M:50M (guaranteed and ceiling),
+    /// Class with a rate of its own for a device, such as 192.0.2.7=10M, 192.0.2.0/24=20M:50M (guaranteed and ceiling),
     /// mark/0x10=5M,1M (down, up) or dscp/34=2M; several selectors are joined by +
     #[arg(long, value_name = "MATCH=RATE")]
     pub(crate) class: Vec<ClassOption>,
     /// File of such classes and groups of them: match,name,group,down,up
-    #[arg(long, value_name = "FILE", value_parser = ClassFile::read, value_hint = clap::ValueHint::FilePath)]
-    pub(crate) classes: Option<ClassFile>,
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) classes: Option<String>,
     /// Scale the guaranteed rates of classes that add up to more than the link's; their ceilings stay
     #[arg(long)]
     pub(crate) oversubscribe: bool,
+    /// Share equally between hosts without CAKE, too: a class for each of 64 hash values of their addresses
+    #[arg(long, conflicts_with = "per_flow")]
+    pub(crate) per_host: bool,
+    /// Clear the DSCP of received packets
+    #[arg(long, conflicts_with = "trust_marks")]
+    pub(crate) wash: bool,
+    /// Restore the DSCP of received packets from bits 26 to 31 of their connection's mark, where bit 24 is set
+    #[arg(long, conflicts_with = "wash")]
+    pub(crate) restore_dscp: bool,
+    /// Drop acknowledgements that later ones make redundant, for links that are much slower up (CAKE)
+    #[arg(long)]
+    pub(crate) ack_filter: bool,
+    /// Mark packets instead of dropping them: on or off, or up=on, down=off
+    #[arg(long, value_name = "ON_OFF", value_parser = ecn)]
+    pub(crate) ecn: Vec<PerDirection<Option<bool>>>,
+    /// Delay at which queues aim: a time such as 5ms, or up=15ms, down=5ms
+    #[arg(long, value_name = "TIME", value_parser = queue_target)]
+    pub(crate) target: Vec<PerDirection<Option<Duration>>>,
 }
 
 impl LinkArguments {
-    /// The same as a request.
-    pub(crate) fn request(&self) -> LineRequest {
-        LineRequest {
+    /// The same as a request, with the classes of the file.
+    pub(crate) fn request(&self) -> Result<LineRequest, ShapeError> {
+        let class_file = self.classes.as_deref().map(ClassFile::read).transpose().map_err(ShapeError::impossible)?;
+        let (mut ecn, mut target) = (PerDirection::default(), PerDirection::default());
+        self.ecn.iter().for_each(|one| merge(&mut ecn, *one));
+        self.target.iter().for_each(|one| merge(&mut target, *one));
+        Ok(LineRequest {
             up: self.up,
             down: self.down,
             back_end: self.back_end,
@@ -99,9 +125,15 @@ impl LinkArguments {
             variable: self.variable,
             route_mtu: self.route_mtu,
             classes: self.class.clone(),
-            class_file: self.classes.clone(),
+            class_file,
             oversubscribe: self.oversubscribe,
-        }
+            per_host: self.per_host,
+            wash: self.wash,
+            restore_dscp: self.restore_dscp,
+            ack_filter: self.ack_filter,
+            ecn,
+            target,
+        })
     }
 }
 
@@ -122,7 +154,7 @@ mod tests {
 
     fn typed(words: &[String]) -> RecordedShaper {
         let typed = Typed::try_parse_from(words).expect("understood");
-        RecordedShaper { device: typed.device, line: typed.line.request() }
+        RecordedShaper { device: typed.device, line: typed.line.request().expect("no file") }
     }
 
     #[test]
@@ -132,6 +164,8 @@ mod tests {
             "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow --variable --route-mtu 576",
             "eth0 -d 1G --back-end htb+fq_codel --framing atm --minimum 64 --interactive tcp/22 --interactive dscp/34 \
              --bulk host/192.0.2.0/24 --bulk protocol/47 --no-nat",
+            "eth0 --up 1M --per-host --wash --ack-filter --ecn up=off --target down=8ms",
+            "eth0 --up 1M --restore-dscp --ecn on --target 5ms",
             "eth0 --up 1M --class 192.0.2.7+2001:db8::/64=400k:1M,100k --class mark/0x10=1M --oversubscribe",
         ] {
             let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();

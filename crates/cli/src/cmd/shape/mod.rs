@@ -61,7 +61,7 @@ fn report(error: &ShapeError) -> ExitStatus {
 
 /// Makes the given shaper, or the active one, start at boot; with --autorate, the given one.
 fn persistence(arguments: &ShapeArguments, device: &str) -> Result<ExitStatus, ShapeError> {
-    let mut asked = RecordedShaper { device: device.to_owned(), line: arguments.link.request() };
+    let mut asked = RecordedShaper { device: device.to_owned(), line: arguments.link.request()? };
     let mut autorate = Vec::new();
     if arguments.autorate.autorate {
         asked.line.variable = true;

@@ -22,7 +22,7 @@ use crate::exit::ExitStatus;
 
 /// Does it.
 pub(super) fn run(arguments: &ShapeArguments, device: &str) -> Result<ExitStatus, ShapeError> {
-    let request = request(arguments, device);
+    let request = request(arguments, device)?;
     let how = &arguments.options;
     if how.script {
         console::data(&script(&request)?);
@@ -54,11 +54,11 @@ const fn exit_of(ended: VerificationOutcome) -> ExitStatus {
     }
 }
 
-fn request(arguments: &ShapeArguments, device: &str) -> SetUpRequest {
+fn request(arguments: &ShapeArguments, device: &str) -> Result<SetUpRequest, ShapeError> {
     let how = &arguments.options;
     let given = PerDirection { up: arguments.link.up, down: arguments.link.down };
-    SetUpRequest {
-        recorded: RecordedShaper { device: device.to_owned(), line: arguments.link.request() },
+    Ok(SetUpRequest {
+        recorded: RecordedShaper { device: device.to_owned(), line: arguments.link.request()? },
         verify: arguments.verify.settings(),
         find_rate: arguments.verify.find_rate,
         autorate: arguments.autorate.autorate.then(|| arguments.autorate.settings(given)),
@@ -66,7 +66,7 @@ fn request(arguments: &ShapeArguments, device: &str) -> SetUpRequest {
         replace: how.replace,
         confirm_within: how.confirm_within,
         dry_run: how.dry_run,
-    }
+    })
 }
 
 /// Prints what was planned and what has become of it.
