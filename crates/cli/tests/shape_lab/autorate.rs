@@ -12,7 +12,7 @@ begun=$(date +%s.%N); echo "begun: $begun"
 "$L" iperf3 -c far -t $((SECONDS_ALL - 2)) -C cubic -i 0 -P 4 -R > load 2>&1 & load=$!
 ping -D -i 0.1 -w $SECONDS_ALL far > pings & pings=$!
 (while sleep 1; do read bytes < /sys/class/net/eth0/statistics/rx_bytes; echo "$(date +%s.%N) $bytes"; done > received) & reader=$!
-shape eth0 --up "$UP" --down "$DOWN" --autorate --reflector linerate:far --for ${SECONDS_ALL}s --off-at-end --log log --plot page.html -q > out 2> err
+shape eth0 --up "$UP" --down "$DOWN" --autorate --reflector $REFLECTOR --for ${SECONDS_ALL}s --off-at-end --log log --plot page.html -q > out 2> err
 echo "code: $?"; kill $reader; wait $load; echo "load: $?"; wait $pings
 compare off
 echo "page: $(grep -c '<svg' page.html)"; echo "log: $(wc -l < log)"
@@ -69,7 +69,12 @@ fn judged(said: &ScriptOutput, capacity: &Capacity, seconds: f64, propagation: f
 /// Follows the path of this name or file for so many seconds.
 #[track_caller]
 fn follows(path: &str, description: &PathDescription, seconds: u32, (up, down): (&str, &str)) {
-    let said = run(path, &format!("UP={up}; DOWN={down}; SECONDS_ALL={seconds}\n{FOLLOW}"));
+    follows_with("linerate:far", path, description, seconds, (up, down));
+}
+
+#[track_caller]
+fn follows_with(reflector: &str, path: &str, description: &PathDescription, seconds: u32, (up, down): (&str, &str)) {
+    let said = run(path, &format!("UP={up}; DOWN={down}; SECONDS_ALL={seconds}; REFLECTOR={reflector}\n{FOLLOW}"));
     assert_eq!(
         (said.value("code"), said.value("load"), said.value("off")),
         ("0", "0", "the same"),
@@ -89,8 +94,7 @@ fn library(path: &str) -> PathDescription {
 }
 
 /// The steps of `variable-20-5-40`, in less than half of its time.
-#[test]
-fn a_capacity_in_quick_steps() {
+fn quick_steps() -> OwnPath {
     let link = "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nmtu = 1500\ndelay = \"20 ms\"\n\n";
     let direction = |name: &str, rates: [&str; 3]| {
         format!(
@@ -100,10 +104,27 @@ fn a_capacity_in_quick_steps() {
         )
     };
     let directions = direction("forward", ["10", "2.5", "20"]) + &direction("backward", ["20", "5", "40"]);
-    let path = OwnPath::new(&format!("{link}{directions}"));
+    OwnPath::new(&format!("{link}{directions}"))
+}
+
+#[track_caller]
+fn follows_quick_steps(reflector: &str) {
+    let path = quick_steps();
     let text = std::fs::read_to_string(&path.file).expect("just written");
     let description = PathDescription::parse("own", &text).expect("readable");
-    follows(&path.file, &description, 38, ("10M", "20M"));
+    follows_with(reflector, &path.file, &description, 38, ("10M", "20M"));
+}
+
+#[test]
+fn a_capacity_in_quick_steps() {
+    follows_quick_steps("linerate:far");
+}
+
+/// The far kernel answers ICMP timestamp requests with times in milliseconds.
+#[test]
+#[ignore = "long: cargo xtask test --long"]
+fn quick_steps_by_timestamps_of_icmp() {
+    follows_quick_steps("timestamp:10.0.0.2");
 }
 
 #[test]

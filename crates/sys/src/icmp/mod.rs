@@ -1,4 +1,4 @@
-//! ICMP echo requests to a host or a router (RFC 792, RFC 4443 §4), over IPv4 and IPv6.
+//! ICMP echo requests to a host or a router (RFC 792, RFC 4443 §4), over IPv4 and IPv6, and timestamp requests over IPv4.
 //!
 //! Linux has two kinds of sockets for it. "Ping sockets" are available to the groups in the sysctl
 //! `net.ipv4.ping_group_range` (for IPv6, too), and the kernel sorts the answers. Raw sockets need `CAP_NET_RAW`.
@@ -26,6 +26,8 @@ use crate::time_stamp::TimeStamp;
 const HEADER: usize = 8;
 const ECHO_REQUEST: u8 = 8;
 const ECHO_REPLY: u8 = 0;
+const TIMESTAMP_REQUEST: u8 = 13;
+const TIMESTAMP_REPLY: u8 = 14;
 const ECHO_REQUEST_V6: u8 = 128;
 const ECHO_REPLY_V6: u8 = 129;
 /// Maximum number of remembered requests without an answer: below the number of sequence numbers.
@@ -48,6 +50,8 @@ pub struct EchoOptions {
     /// Sends requests larger than a link uncut: IPv4's don't-fragment bit is set, and this host's record of the path's
     /// MTU is ignored.
     pub dont_fragment: bool,
+    /// Sends timestamp requests instead of echo requests: over IPv4, with a raw socket.
+    pub timestamps: bool,
 }
 
 /// Kind of socket for the requests.
@@ -65,6 +69,8 @@ pub struct EchoSocket {
     socket: ProbeSocket,
     to: SocketAddr,
     access: EchoAccess,
+    /// Types of the requests and of the answers.
+    types: (u8, u8),
     identifier: u16,
     next: u64,
     outstanding: BTreeMap<u64, TimeStamp>,
@@ -87,9 +93,25 @@ pub struct EchoReply {
     pub hop_limit: Option<u8>,
     /// The answer's type-of-service octet.
     pub type_of_service: Option<TypeOfService>,
+    /// Time of the day (UTC, in milliseconds) at which the answering host received a timestamp request; `None` for other
+    /// requests, and for hosts whose clock counts otherwise (RFC 792: the highest bit is set).
+    pub far_received: Option<Duration>,
 }
 
+/// Length of a day, after which timestamps begin again.
+const DAY: i128 = 86_400_000_000_000;
+
 impl EchoReply {
+    /// Time from the request's departure to its arrival by the far host's clock, in nanoseconds, modulo a day: within half
+    /// a day of zero. Includes the difference of the clocks.
+    #[must_use]
+    pub fn up_ns(&self) -> Option<i64> {
+        let sent = self.sent?.wall.since_unix_epoch().as_nanos();
+        let far = self.far_received?.as_nanos();
+        let difference = i128::try_from(far).ok()? - i128::try_from(sent).ok()?;
+        i64::try_from((difference + DAY / 2).rem_euclid(DAY) - DAY / 2).ok()
+    }
+
     /// Time from the request's departure to the answer's arrival; `None` for a second answer.
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
@@ -129,7 +151,8 @@ impl EchoSocket {
             EchoAccess::PingSocket => own_port,
             EchoAccess::RawSocket => random_identifier()?,
         };
-        Ok(Self { socket, to, access, identifier, next: 0, outstanding: BTreeMap::new() })
+        let types = types(to.is_ipv6(), options.timestamps);
+        Ok(Self { socket, to, access, types, identifier, next: 0, outstanding: BTreeMap::new() })
     }
 
     /// Kind of socket in use.
@@ -164,11 +187,14 @@ impl EchoSocket {
     }
 
     fn request(&self, payload: &[u8]) -> Vec<u8> {
-        let kind = if self.to.is_ipv6() { ECHO_REQUEST_V6 } else { ECHO_REQUEST };
-        let mut message = vec![kind, 0, 0, 0];
+        let mut message = vec![self.types.0, 0, 0, 0];
         message.extend(self.identifier.to_be_bytes());
         message.extend(sequence_of(self.next).to_be_bytes());
-        message.extend(payload);
+        if self.types.0 == TIMESTAMP_REQUEST {
+            message.extend(timestamps(self.socket.clocks().now()));
+        } else {
+            message.extend(payload);
+        }
         if !self.to.is_ipv6() {
             // For IPv6 the kernel does it, as its checksum has the addresses in it.
             let checksum = internet_checksum(&message);
@@ -211,14 +237,9 @@ impl EchoSocket {
     }
 
     fn reply(&mut self, arrival: &DatagramArrival, bytes: &[u8]) -> Option<EchoReply> {
-        let (kind, message) = if self.to.is_ipv6() {
-            (ECHO_REPLY_V6, bytes)
-        } else if self.access == EchoAccess::RawSocket {
-            (ECHO_REPLY, without_ipv4_header(bytes)?)
-        } else {
-            (ECHO_REPLY, bytes)
-        };
-        let (identifier, sequence) = echo_header(message, kind)?;
+        let has_header = !self.to.is_ipv6() && self.access == EchoAccess::RawSocket;
+        let message = if has_header { without_ipv4_header(bytes)? } else { bytes };
+        let (identifier, sequence) = echo_header(message, self.types.1)?;
         let number = number_of(sequence, self.next)?;
         // A ping socket's identifier is set by the kernel in both directions.
         (self.access == EchoAccess::PingSocket || identifier == self.identifier).then_some(())?;
@@ -231,13 +252,13 @@ impl EchoSocket {
             size: ByteCount::from_usize(arrival.size.to_usize().saturating_sub(headers)),
             hop_limit: arrival.hop_limit,
             type_of_service: arrival.type_of_service,
+            far_received: if self.types.1 == TIMESTAMP_REPLY { receive_time(message) } else { None },
         })
     }
 
     /// `None` when the report is about another program's request.
     fn path_error(&mut self, error: PathError) -> Option<EchoEvent> {
-        let kind = if self.to.is_ipv6() { ECHO_REQUEST_V6 } else { ECHO_REQUEST };
-        let quoted = echo_header(&error.quoted, kind);
+        let quoted = echo_header(&error.quoted, self.types.0);
         let others = quoted.is_some_and(|(identifier, _)| identifier != self.identifier);
         if others && self.access == EchoAccess::RawSocket {
             return None;
@@ -254,9 +275,41 @@ impl AsFd for EchoSocket {
     }
 }
 
+/// Types of the requests and of the answers.
+const fn types(ipv6: bool, timestamps: bool) -> (u8, u8) {
+    match (ipv6, timestamps) {
+        (true, _) => (ECHO_REQUEST_V6, ECHO_REPLY_V6),
+        (false, true) => (TIMESTAMP_REQUEST, TIMESTAMP_REPLY),
+        (false, false) => (ECHO_REQUEST, ECHO_REPLY),
+    }
+}
+
+/// Originate, receive and transmit timestamp of a request: the last two are the far host's.
+fn timestamps(now: TimeStamp) -> [u8; 12] {
+    let milliseconds = now.wall.since_unix_epoch().as_millis() % 86_400_000;
+    let mut fields = [0; 12];
+    fields[..4].copy_from_slice(&u32::try_from(milliseconds).unwrap_or(0).to_be_bytes());
+    fields
+}
+
+/// Receive timestamp of an answer.
+fn receive_time(message: &[u8]) -> Option<Duration> {
+    let milliseconds = u32::from_be_bytes(message.get(HEADER + 4..HEADER + 8)?.try_into().ok()?);
+    (milliseconds < 86_400_000).then(|| Duration::from_millis(milliseconds.into()))
+}
+
 /// A ping socket, else a raw one.
 fn open_any(to: SocketAddr, options: &EchoOptions) -> Result<(Socket, EchoAccess)> {
     let ipv6 = to.is_ipv6();
+    if options.timestamps {
+        if ipv6 {
+            return Err(Error::refused(format!("asking {} for its time", to.ip()), "ICMPv6 has no timestamp requests"));
+        }
+        // Ping sockets take echo requests only.
+        let socket = bind_to_source(open(false, Type::RAW)?, to, options, false)?;
+        sockopt::set(&socket, FILTER, !(1_u32 << TIMESTAMP_REPLY))?;
+        return Ok((socket, EchoAccess::RawSocket));
+    }
     match open(ipv6, Type::DGRAM).and_then(|socket| bind_to_source(socket, to, options, true)) {
         Ok(socket) => Ok((socket, EchoAccess::PingSocket)),
         Err(error) if !is_refusal(&error) => Err(error),

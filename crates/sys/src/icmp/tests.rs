@@ -150,3 +150,35 @@ fn headers() {
     assert_eq!(without_ipv4_header(&[0x45; 19]), None);
     assert_eq!(without_ipv4_header(&[]), None);
 }
+
+#[test]
+fn timestamps_are_read_within_a_day() {
+    let mut message = vec![TIMESTAMP_REPLY, 0, 0, 0, 0, 1, 0, 2];
+    message.extend([0; 4]);
+    message.extend(86_399_999_u32.to_be_bytes());
+    message.extend([0; 4]);
+    assert_eq!(receive_time(&message), Some(Duration::from_millis(86_399_999)));
+    // A clock that does not count from midnight, and a value beyond the day.
+    for odd in [0x8000_0001_u32, 86_400_000] {
+        message[12..16].copy_from_slice(&odd.to_be_bytes());
+        assert_eq!(receive_time(&message), None);
+    }
+    assert_eq!(receive_time(&message[..15]), None);
+}
+
+#[test]
+#[ignore = "needs root: a raw socket"]
+fn the_kernel_answers_timestamp_requests() {
+    let options = EchoOptions { timestamps: true, ..EchoOptions::default() };
+    let mut socket = EchoSocket::open((Ipv4Addr::LOCALHOST, 0).into(), &options).expect("root");
+    for number in 0..3 {
+        assert_eq!(socket.send(&[]).expect("sent"), number);
+        let event = socket.next_event(Some(Duration::from_secs(10))).expect("read").expect("answered");
+        let EchoEvent::Reply(reply) = event else { panic!("{event:?}") };
+        assert_eq!(reply.number, number);
+        // One clock, in whole milliseconds, and a busy host.
+        let up = reply.up_ns().expect("a time");
+        assert!((-2_000_000..2_000_000_000).contains(&up), "{up}");
+    }
+    assert!(EchoSocket::open((Ipv6Addr::LOCALHOST, 0).into(), &options).is_err());
+}

@@ -1,7 +1,7 @@
 //! Probing of reflectors in turn, and collection of answers and losses.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -72,6 +72,9 @@ struct EchoProbes {
     waiting: VecDeque<(u64, MonotonicTime)>,
     /// First sequence number of this socket.
     base: u64,
+    /// True when the answers have timestamps, and the last one's delay by the far clock and round trip.
+    has_timestamps: bool,
+    last: Option<(i64, Duration)>,
 }
 
 struct ServerProbes {
@@ -103,7 +106,7 @@ impl ReflectorProbes {
         };
         let all: Vec<_> = addresses.iter().map(of).collect();
         let first: Vec<usize> = (0..all.len().min(MAX_PROBED)).collect();
-        let pings = first.iter().any(|index| matches!(all[*index].address, ReflectorAddress::Echo(_)));
+        let pings = first.iter().any(|index| !matches!(all[*index].address, ReflectorAddress::Server(..)));
         let politely = if pings { ECHO_INTERVAL / probed_count(&first) } else { Duration::ZERO };
         let mut probes =
             Self { all, probed: first, turn: 0, answered, interval: interval.max(politely), next: now, paused: false };
@@ -253,11 +256,8 @@ impl ProbedReflector {
         // Later sockets continue the count, so that answers to an earlier one are never newer.
         self.sent += 1 << 20;
         self.way = match &self.address {
-            ReflectorAddress::Echo(address) => {
-                let options = EchoOptions { device: Some(self.device.clone()), ..EchoOptions::default() };
-                let socket = EchoSocket::open(SocketAddr::new(*address, 0), &options)?;
-                ReflectorConnection::Echo(Box::new(EchoProbes { socket, waiting: VecDeque::new(), base: self.sent }))
-            }
+            ReflectorAddress::Echo(address) => self.pings(*address, false)?,
+            ReflectorAddress::Timestamps(address) => self.pings((*address).into(), true)?,
             ReflectorAddress::Server(host, port) => ReflectorConnection::Server(Box::new(ServerProbes::open(
                 (host, *port),
                 self.sent,
@@ -266,6 +266,19 @@ impl ProbedReflector {
             )?)),
         };
         Ok(())
+    }
+
+    fn pings(&self, address: IpAddr, timestamps: bool) -> Result<ReflectorConnection, ShapeError> {
+        let options = EchoOptions { device: Some(self.device.clone()), timestamps, ..EchoOptions::default() };
+        let socket = EchoSocket::open(SocketAddr::new(address, 0), &options)?;
+        let (waiting, base) = (VecDeque::new(), self.sent);
+        Ok(ReflectorConnection::Echo(Box::new(EchoProbes {
+            socket,
+            waiting,
+            base,
+            has_timestamps: timestamps,
+            last: None,
+        })))
     }
 
     /// Opens without blocking.
@@ -287,7 +300,27 @@ impl ProbedReflector {
     }
 }
 
+/// Resolution of timestamps, and their drift between two answers.
+const TIMESTAMP_TOLERANCE: Duration = Duration::from_millis(5);
+
 impl EchoProbes {
+    /// Delay of an answer. `None` for a timestamp that is missing, or further from the last one than any delay explains: that
+    /// clock was set, or is none. It counts as lost, so that another reflector takes its place when it goes on.
+    fn delay(&mut self, round_trip: Duration, up: Option<i64>) -> Option<ProbeDelay> {
+        if !self.has_timestamps {
+            return Some(ProbeDelay::RoundTrip(round_trip));
+        }
+        let up = up?;
+        let is_odd = self.last.is_some_and(|(last, before)| is_odd_step(up.abs_diff(last), round_trip.max(before)));
+        self.last = Some((up, round_trip));
+        if is_odd {
+            return None;
+        }
+        let whole = i64::try_from(round_trip.as_nanos()).unwrap_or(i64::MAX);
+        let down = SignedDifference::from_nanos(whole.saturating_sub(up));
+        Some(ProbeDelay::OneWay { up: SignedDifference::from_nanos(up), down })
+    }
+
     fn collect(&mut self, name: ReflectorId, now: MonotonicTime, give: &mut dyn FnMut(ControllerInput)) {
         // An error here (the link is down) shows as missing answers.
         while let Ok(Some(event)) = self.socket.next_event(Some(Duration::ZERO)) {
@@ -296,9 +329,12 @@ impl EchoProbes {
                     let sequence = self.base + reply.number;
                     self.waiting.retain(|(number, _)| *number != sequence);
                     if let Some(round_trip) = reply.round_trip() {
-                        let sample =
-                            ReflectorSample { reflector: name, sequence, delay: ProbeDelay::RoundTrip(round_trip) };
-                        give(ControllerInput::Sample(sample));
+                        give(match self.delay(round_trip, reply.up_ns()) {
+                            Some(delay) => {
+                                ControllerInput::Sample(ReflectorSample { reflector: name, sequence, delay })
+                            }
+                            None => ControllerInput::Lost { reflector: name },
+                        });
                     }
                 }
                 EchoEvent::PathError { number, .. } => {
@@ -377,6 +413,11 @@ impl ServerProbes {
     }
 }
 
+/// True when two delays by one far clock differ by more than the longer of their round trips.
+fn is_odd_step(difference: u64, round_trip: Duration) -> bool {
+    Duration::from_nanos(difference) > round_trip + TIMESTAMP_TOLERANCE
+}
+
 /// One-way delays of an answer. The clock offset is in both, with opposite signs; their sum is the round trip of the
 /// monotonic clock, which a clock step does not affect.
 fn one_way_delays(result: &ProbeResult) -> Option<ProbeDelay> {
@@ -399,6 +440,16 @@ mod tests {
     use linerate_sys::time_stamp::{StampSource, TimeStamp};
 
     use super::*;
+
+    #[test]
+    fn steps_of_a_far_clock_are_no_delay() {
+        let round_trip = Duration::from_millis(40);
+        // A queue in one direction appears between two answers: at most its round trip.
+        assert!(!is_odd_step(40_000_000, round_trip));
+        assert!(!is_odd_step(44_000_000, round_trip));
+        assert!(is_odd_step(46_000_000, round_trip));
+        assert!(is_odd_step(u64::MAX, round_trip));
+    }
 
     fn stamp(wall: u64, monotonic: u64) -> TimeStamp {
         let wall = WallTime::from_unix(Duration::from_millis(wall));

@@ -1,7 +1,7 @@
 //! Settings of autorate: control law, bounds and reflectors.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -18,6 +18,8 @@ const SERVER_PORT: u16 = 5201;
 pub enum ReflectorAddress {
     /// A host that answers pings: round trips only.
     Echo(IpAddr),
+    /// A host that answers ICMP timestamp requests: one-way delays in milliseconds.
+    Timestamps(Ipv4Addr),
     /// A linerate server: one-way delays.
     Server(String, Port),
 }
@@ -27,6 +29,7 @@ impl fmt::Display for ReflectorAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Echo(address) => address.fmt(f),
+            Self::Timestamps(address) => write!(f, "timestamp:{address}"),
             Self::Server(host, port) if host.contains(':') => write!(f, "linerate:[{host}]:{}", port.get()),
             Self::Server(host, port) => write!(f, "linerate:{host}:{}", port.get()),
         }
@@ -36,9 +39,12 @@ impl fmt::Display for ReflectorAddress {
 impl FromStr for ReflectorAddress {
     type Err = String;
 
-    /// `ADDRESS`, `linerate:HOST`, `linerate:HOST:PORT`, `linerate:[IPv6]:PORT`.
+    /// `ADDRESS`, `timestamp:ADDRESS`, `linerate:HOST`, `linerate:HOST:PORT`, `linerate:[IPv6]:PORT`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let advice = "write an IP address, or linerate:HOST[:PORT] for a linerate server";
+        let advice = "write an IP address, timestamp:IPV4_ADDRESS, or linerate:HOST[:PORT] for a linerate server";
+        if let Some(address) = text.strip_prefix("timestamp:") {
+            return address.parse().map(ReflectorAddress::Timestamps).map_err(|_| advice.to_owned());
+        }
         let Some(server) = text.strip_prefix("linerate:") else {
             return text.parse().map(ReflectorAddress::Echo).map_err(|_| advice.to_owned());
         };
@@ -79,6 +85,25 @@ pub fn public_reflectors() -> Vec<ReflectorAddress> {
     PUBLIC.into_iter().map(|address| ReflectorAddress::Echo(IpAddr::from(address))).collect()
 }
 
+/// Public resolvers that answer ICMP timestamp requests, of four operators.
+const PUBLIC_TIMESTAMPS: [[u8; 4]; 10] = [
+    [9, 9, 9, 9],
+    [94, 140, 14, 15],
+    [208, 67, 222, 222],
+    [185, 228, 168, 10],
+    [9, 9, 9, 10],
+    [94, 140, 15, 15],
+    [208, 67, 220, 220],
+    [185, 228, 169, 11],
+    [149, 112, 112, 112],
+    [94, 140, 14, 141],
+];
+
+/// Addresses of public resolvers with timestamps, best first.
+pub fn public_timestamp_reflectors() -> Vec<ReflectorAddress> {
+    PUBLIC_TIMESTAMPS.into_iter().map(|address| ReflectorAddress::Timestamps(address.into())).collect()
+}
+
 /// Settings of autorate.
 #[derive(Clone, Debug)]
 pub struct AutorateSettings {
@@ -108,6 +133,8 @@ mod tests {
     fn reflectors_are_read() {
         let server = |host: &str, port| Ok(ReflectorAddress::Server(host.to_owned(), Port::new(port).expect("a port")));
         assert_eq!(reflector("192.0.2.1"), Ok(ReflectorAddress::Echo([192, 0, 2, 1].into())));
+        assert_eq!(reflector("timestamp:192.0.2.1"), Ok(ReflectorAddress::Timestamps([192, 0, 2, 1].into())));
+        assert!(reflector("timestamp:2001:db8::1").is_err() && reflector("timestamp:").is_err());
         assert!(matches!(reflector("2001:db8::1"), Ok(ReflectorAddress::Echo(IpAddr::V6(_)))));
         assert_eq!(reflector("linerate:far"), server("far", 5201));
         assert_eq!(reflector("linerate:far:5300"), server("far", 5300));

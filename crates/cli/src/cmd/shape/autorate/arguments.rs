@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate_operate::shaping::autorate::settings::{AutorateSettings, ReflectorAddress, public_reflectors};
+use linerate_operate::shaping::autorate::settings::{
+    AutorateSettings, ReflectorAddress, public_reflectors, public_timestamp_reflectors,
+};
 use linerate_operate::shaping::error::ShapeError;
 use linerate_shape::autorate::{AutorateBounds, ControlLaw};
 use linerate_shape::verify::PerDirection;
@@ -30,10 +32,13 @@ pub(crate) struct AutorateArguments {
     /// Maximum receive rate
     #[arg(long, value_name = "RATE", value_parser = values::rate, requires = "autorate")]
     pub(crate) max_down: Option<BitRate>,
-    /// Reflector for probes: an address, or `linerate:HOST[:PORT]`, which measures each direction separately; may be
-    /// repeated [default: well-known public resolvers]
+    /// Reflector for probes: an address; `timestamp:ADDRESS` (ICMP timestamps) or `linerate:HOST[:PORT]`, which measure each
+    /// direction separately; may be repeated [default: well-known public resolvers]
     #[arg(long, value_name = "ADDRESS", requires = "autorate")]
     pub(crate) reflector: Vec<ReflectorAddress>,
+    /// Public resolvers that answer ICMP timestamp requests, so that each direction is measured separately
+    #[arg(long, requires = "autorate", conflicts_with = "reflector")]
+    pub(crate) timestamps: bool,
     /// Log the controller's inputs and decisions to this file, tab-separated; rotated at 64 MiB
     #[arg(long, value_name = "FILE", requires = "autorate")]
     pub(crate) log: Option<PathBuf>,
@@ -99,6 +104,9 @@ impl AutorateArguments {
         if let Some(name) = self.law.to_possible_value().filter(|_| self.law != ControlLawName::default()) {
             pair("law", name.get_name().to_owned());
         }
+        if self.timestamps {
+            words.push("--timestamps".to_owned());
+        }
         Ok(words)
     }
 
@@ -115,7 +123,11 @@ impl AutorateArguments {
                 up: bounds(self.min_up, given.up, self.max_up),
                 down: bounds(self.min_down, given.down, self.max_down),
             },
-            reflectors: if self.reflector.is_empty() { public_reflectors() } else { self.reflector.clone() },
+            reflectors: match (self.timestamps, self.reflector.is_empty()) {
+                (true, _) => public_timestamp_reflectors(),
+                (false, true) => public_reflectors(),
+                (false, false) => self.reflector.clone(),
+            },
             log: self.log.clone(),
             time: self.run_time,
             off_at_end: self.off_at_end,
