@@ -128,6 +128,7 @@ fn server_options(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
         deadlines: defaults.deadlines,
         // The server of iperf3 has one port.
         stamp: None,
+        dial: None,
     })
 }
 

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::Scope;
 
-use linerate_sys::poll::{self, PollInterest, PollItem};
+use linerate_sys::poll::{self, PollInterest, PollItem, Waker};
 use linerate_sys::signals::InterruptSignals;
 use linerate_sys::{clock, net, process};
 use linerate_units::MonotonicTime;
@@ -22,7 +22,7 @@ use super::udp_hub::UdpHub;
 use super::waiting::{
     ConnectionState, FromPeer, PendingConnection, QueuedClient, gives_way_to, oldest_of_largest_site,
 };
-use super::{Server, ServerObserver, probe_session};
+use super::{Server, ServerObserver, dialer, probe_session};
 use crate::control::ControlConnection;
 use crate::error::{Error, Result};
 use crate::resources::{
@@ -108,7 +108,15 @@ pub(super) fn run(server: &Server, stop: Option<&InterruptSignals>, observer: &d
             paused_until: None,
             reported_at: None,
         };
-        acceptor.serve(stop)
+        let ended = Waker::new().map_err(|cause| Error::system(ErrorCode::NEW_TEST, &cause))?;
+        let ended = Arc::new(ended);
+        if let Some(target) = &server.options.dial {
+            let (registry, ended) = (Arc::clone(&server.registry), Arc::clone(&ended));
+            scope.spawn(move || dialer::run(target, &registry, &ended, observer));
+        }
+        let result = acceptor.serve(stop);
+        ended.wake();
+        result
     })
 }
 
@@ -216,6 +224,9 @@ impl ConnectionAcceptor<'_, '_> {
         drop(items);
         if ready[0] {
             self.registry.waker.drain();
+        }
+        for (stream, peer) in self.registry.take_dialed() {
+            self.take_connection(stream, peer);
         }
         if ready[3] || self.udp.next_deadline().is_some_and(|deadline| deadline <= clock::monotonic_now()) {
             self.udp.serve(&self.registry);

@@ -7,6 +7,7 @@
 
 mod acceptor;
 mod client_choices;
+mod dialer;
 mod gate;
 mod opening;
 mod probe_session;
@@ -50,6 +51,7 @@ use registry::SessionRegistry;
 use windows::WindowListener;
 
 pub use client_choices::ClientChoices;
+pub use dialer::DialTarget;
 pub use reflector::StampOptions;
 pub use service::{ServiceAccess, ServiceLease, ServiceRefusal, ServiceSession, ServiceShare, TrafficShare};
 
@@ -110,6 +112,8 @@ pub struct ServerOptions {
     pub deadlines: ControlDeadlines,
     /// Answer STAMP senders (RFC 8762); `None` does not.
     pub stamp: Option<StampOptions>,
+    /// Client that this server dials, as it cannot be reached itself.
+    pub dial: Option<DialTarget>,
 }
 
 /// Default limit of sessions: each costs at least a thread.
@@ -152,6 +156,7 @@ impl Default for ServerOptions {
                 ..ControlDeadlines::default()
             },
             stamp: None,
+            dial: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -128,6 +128,8 @@ pub(super) struct SessionRegistry {
     state: Mutex<RegistryState>,
     /// Wakes the acceptor.
     pub(super) waker: Waker,
+    /// Connections that this server has opened, for the acceptor.
+    dialed: Mutex<Vec<(TcpStream, SocketAddr)>>,
     running: AtomicU64,
     /// Streams of all running tests.
     streams: AtomicU64,
@@ -212,7 +214,8 @@ impl SessionRegistry {
         let waker = Waker::new().map_err(io::Error::from)?;
         let [running, streams, tests_done] = [0; 3].map(AtomicU64::new);
         let numbers = AtomicU64::new(1);
-        Ok(Self { state: Mutex::default(), waker, running, streams, tests_done, numbers, reflector, resources })
+        let dialed = Mutex::default();
+        Ok(Self { state: Mutex::default(), waker, dialed, running, streams, tests_done, numbers, reflector, resources })
     }
 
     /// A registry that ends sessions of networks that hold much of `resources`.
@@ -224,6 +227,17 @@ impl SessionRegistry {
         let displacer: Weak<dyn SessionDisplacer> = Arc::<Self>::downgrade(&registry);
         resources.set_displacer(displacer);
         Ok(registry)
+    }
+
+    /// Hands a connection that this server has opened to the acceptor.
+    pub(super) fn deliver_dialed(&self, stream: TcpStream, peer: SocketAddr) {
+        lock(&self.dialed).push((stream, peer));
+        self.waker.wake();
+    }
+
+    /// Takes the connections that this server has opened.
+    pub(super) fn take_dialed(&self) -> Vec<(TcpStream, SocketAddr)> {
+        core::mem::take(&mut *lock(&self.dialed))
     }
 
     /// Account of a client in the budget that all sessions share.

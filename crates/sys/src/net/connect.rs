@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{Protocol, Socket, Type};
 
+use super::rendezvous;
 use super::settings::{self, SocketSettings};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -66,6 +67,9 @@ pub fn connect_tcp(options: &ConnectOptions, cancel: Option<BorrowedFd<'_>>) -> 
 /// until the connection is established. The kernel's own first sample is in `tcp_info` ([`crate::tcp_info`]); it lacks
 /// the time until this program is woken, and a handshake whose SYN was lost.
 pub fn connect_tcp_timed(options: &ConnectOptions, cancel: Option<BorrowedFd<'_>>) -> Result<(TcpStream, Duration)> {
+    if let Some(taken) = rendezvous::take(options, cancel) {
+        return taken;
+    }
     let ipv6 = options.remote.is_ipv6();
     let protocol = if options.multipath { Protocol::MPTCP } else { Protocol::TCP };
     let socket = settings::open(ipv6, Type::STREAM, Some(protocol))?;

@@ -6,6 +6,7 @@
 mod address;
 mod connect;
 mod listen;
+mod rendezvous;
 mod settings;
 mod steering;
 mod udp;
@@ -22,6 +23,7 @@ pub(crate) use address::for_family;
 pub use address::{addresses, canonical, peer_is_this_host, resolve};
 pub use connect::{ConnectOptions, connect_tcp, connect_tcp_timed};
 pub use listen::{ListenOptions, PortSharing, TcpListening, accept_nonblocking, listen_tcp};
+pub use rendezvous::wait_for_server;
 pub use settings::SocketSettings;
 pub use steering::{MAX_STEERED_CLIENTS, steer};
 pub use udp::{UdpOptions, bind_udp, connect_bound_udp, connect_udp};

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use linerate_units::BitRate;
+use linerate_engine::server::DialTarget;
+use linerate_units::{BitRate, Port};
 
 use crate::cmd::measurement::NetworkArguments;
+use crate::command_line::host_and_port;
 use crate::values;
 
 /// `linerate serve`.
@@ -73,6 +75,10 @@ pub(crate) struct ServeArguments {
     #[cfg(feature = "web")]
     #[arg(long, requires = "web")]
     pub(crate) web_history: bool,
+    /// Dial a waiting client (`linerate test --listen`) and serve it over the connections opened from here: for a server
+    /// behind NAT or a firewall; the port is 5201 unless given
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = dial_target)]
+    pub(crate) dial: Option<DialTarget>,
     /// Open the port in this host's firewall while serving
     #[arg(long, conflicts_with = "user")]
     pub(crate) open_firewall: bool,
@@ -88,4 +94,16 @@ pub(crate) struct ServeArguments {
     /// The network side.
     #[command(flatten)]
     pub(crate) network: NetworkArguments,
+}
+
+/// Parses `HOST` or `HOST:PORT`.
+fn dial_target(text: &str) -> Result<DialTarget, String> {
+    let (host, port) = match host_and_port(text) {
+        Some((host, port)) => (host, values::port(port)?),
+        None => (text, Port::IPERF3),
+    };
+    if host.is_empty() || host.starts_with('-') {
+        return Err("expected HOST or HOST:PORT".to_owned());
+    }
+    Ok(DialTarget { host: host.to_owned(), port })
 }

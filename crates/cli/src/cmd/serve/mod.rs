@@ -133,6 +133,7 @@ fn server_options(arguments: &ServeArguments) -> Result<ServerOptions, Error> {
         stall_timeout: limits.stall_timeout,
         read_rate: arguments.read_rate.filter(|rate| !rate.is_zero()),
         stamp: stamp::stamp_options(arguments)?,
+        dial: arguments.dial.clone(),
         ..ServerOptions::default()
     })
 }

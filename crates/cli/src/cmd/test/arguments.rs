@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use linerate_units::{BitRate, ByteCount};
+use linerate_units::{BitRate, ByteCount, Port};
 
 use crate::cmd::measurement::MeasurementArguments;
 use crate::command_line::host_and_port;
@@ -16,8 +16,19 @@ use crate::{completion, values};
 pub(crate) struct TestArguments {
     /// The server: a linerate (`linerate serve`) or any iperf3, a host over ssh (`ssh:USER@HOST`), or an emulated path
     /// (`lab:NAME`); several are measured one after the other, in one table
-    #[arg(value_name = "HOST", required = true, add = ArgValueCompleter::new(completion::hosts))]
+    #[arg(value_name = "HOST", required_unless_present = "listen", add = ArgValueCompleter::new(completion::hosts))]
     pub(crate) hosts: Vec<String>,
+    /// Instead of a host: wait for a server behind NAT that dials in (`linerate serve --dial THIS_HOST`), on this port
+    #[arg(
+        long,
+        value_name = "PORT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "5201",
+        value_parser = values::port,
+        conflicts_with = "hosts"
+    )]
+    pub(crate) listen: Option<Port>,
     /// Time of each run
     #[arg(short, long, default_value = "5s", value_parser = values::duration, value_name = "TIME")]
     pub(crate) time: Duration,

@@ -5,6 +5,7 @@ mod diagnosis;
 mod hosts;
 
 use linerate_model::direction::Direction;
+use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use linerate_documents::progress::{EventKind, ProgressEvent};
@@ -22,13 +23,14 @@ use linerate_model::throughput::{ThroughputResult, ThroughputRun};
 use linerate_report::text::MAX_SUMMARY_LINES;
 use linerate_report::throughput_text::{self, TestProgress, TextStyle};
 use linerate_sys::clock;
+use linerate_sys::net::{self, ListenOptions};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::serde::nanoseconds;
-use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, SegmentCount, StreamCount, WallTime, display};
+use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, Port, SegmentCount, StreamCount, WallTime, display};
 
 pub(crate) use arguments::TestArguments;
 
-use crate::cmd::measurement::{interrupts, own_arguments, report_missed};
+use crate::cmd::measurement::{family, interrupts, own_arguments, report_missed};
 use crate::console;
 use crate::exit::ExitStatus;
 use crate::recorder;
@@ -48,6 +50,14 @@ pub(crate) fn run(arguments: &TestArguments) -> ExitStatus {
         Ok(stop) => stop,
         Err(exit) => return exit,
     };
+    let dialed = match arguments.listen.map(|port| dialing_server(arguments, port, stop)).transpose() {
+        Ok(dialed) => dialed,
+        Err(error) => {
+            console::error(&error.to_string(), None);
+            return ExitStatus::from_error(&error);
+        }
+    };
+    let arguments = dialed.as_ref().unwrap_or(arguments);
     let mut each = match arguments.of_each_host() {
         Ok(each) => each,
         Err(text) => {
@@ -59,6 +69,26 @@ pub(crate) fn run(arguments: &TestArguments) -> ExitStatus {
         [alone] => run_alone(alone, stop),
         several => hosts::run(&arguments.hosts, several, stop),
     }
+}
+
+/// Waits for a server that dials in, which then is the host of the series.
+fn dialing_server(
+    arguments: &TestArguments,
+    port: Port,
+    stop: InterruptSignals,
+) -> linerate_sys::Result<TestArguments> {
+    let network = &arguments.common.network;
+    let options = ListenOptions {
+        address: network.bind,
+        port: Some(port),
+        family: family(network),
+        device: network.bind_dev.clone(),
+        ..ListenOptions::default()
+    };
+    let listener = net::listen_tcp(&options)?.listener;
+    console::note(&format!("waiting for a server that dials in (`linerate serve --dial`) on port {port}; Ctrl-C ends"));
+    let server = net::wait_for_server(listener, Some(stop.as_fd()))?;
+    Ok(TestArguments { hosts: vec![server.ip().to_string()], listen: None, ..arguments.clone() })
 }
 
 fn run_alone(arguments: &mut TestArguments, stop: InterruptSignals) -> ExitStatus {
