@@ -67,6 +67,8 @@ const PRINTING: &[&str] = &[
     "report 1 --format json",
     "rollback --list --json",
     "shape lo --up 10M --dry-run",
+    "shape lo --up 10M --class 192.0.2.7=1M --per-host --dry-run",
+    "wondershaper -h",
     "shape lo --up 10M --script",
     "shape status --json",
     "tune --rate 1G --rtt 200ms",

@@ -2,12 +2,13 @@
 //! docs/shaping.md. Each run is kept under target/shaping, and measured again only when its script has changed.
 
 mod beds;
+mod classes;
 mod one_flow;
 mod page;
 mod run;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -59,11 +60,15 @@ impl ShapingArguments {
         }
         ensure!((1..=1000).contains(&parsed.runs), "--runs must be 1 to 1000");
         for name in &parsed.beds {
-            ensure!(name == one_flow::NAME || BEDS.iter().any(|bed| bed.name == name), "unknown test bed '{name}'");
+            let is_own = [one_flow::NAME, classes::NAME].contains(&name.as_str());
+            ensure!(is_own || BEDS.iter().any(|bed| bed.name == name), "unknown test bed '{name}'");
         }
         Ok(parsed)
     }
 }
+
+/// Section of the page with its misses, measured with a program or from the kept figures in a directory.
+type Section = fn(Option<&Path>, &Path) -> (String, Vec<String>);
 
 /// Measures the requested cases and writes the page; returns true if all bounds are met.
 pub(crate) fn run(arguments: &[String]) -> Result<bool> {
@@ -100,13 +105,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
             }
         }
     }
-    let (one_flow, too_little) = if is_wanted(&arguments.beds, one_flow::NAME) {
-        one_flow::section(arguments.measure.then_some(&linerate), &kept)
-    } else {
-        Default::default()
-    };
+    let program = arguments.measure.then_some(linerate.as_path());
+    let (mut sections, mut too_little) = (String::new(), Vec::new());
+    for (name, section) in [(classes::NAME, classes::section as Section), (one_flow::NAME, one_flow::section)] {
+        if is_wanted(&arguments.beds, name) {
+            let (text, missed) = section(program, &kept);
+            sections.push_str(&text);
+            too_little.extend(missed);
+        }
+    }
     let out = workspace::root().join(&arguments.out);
-    fs::write(&out, page::page(&rows, &one_flow)).with_context(|| format!("cannot write {}", out.display()))?;
+    fs::write(&out, page::page(&rows, &sections)).with_context(|| format!("cannot write {}", out.display()))?;
     println!("written: {}", out.display());
     let missed: Vec<&CaseRow> = rows.iter().filter(|row| !row.misses().is_empty()).collect();
     for row in &missed {

@@ -266,8 +266,8 @@ of both, each with a packet of the other one. A bound is met when the median mee
 *Predicted* is what the plan expects of the column before, for the number of flows of the test bed.
 ";
 
-/// Formats the whole page; `one_flow` is the section on single flows.
-pub(super) fn page(rows: &[CaseRow], one_flow: &str) -> String {
+/// Formats the whole page; `sections` are those on single flows and on classes.
+pub(super) fn page(rows: &[CaseRow], sections: &str) -> String {
     let mut text = INTRODUCTION.to_owned();
     let mut bed = "";
     for row in rows {
@@ -281,7 +281,7 @@ pub(super) fn page(rows: &[CaseRow], one_flow: &str) -> String {
         }
     }
     text.push_str(&predictions(rows));
-    text.push_str(one_flow);
+    text.push_str(sections);
     text.push_str(FURTHER_RESULTS);
     text
 }
