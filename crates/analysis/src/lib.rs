@@ -9,6 +9,7 @@
 pub mod capacity;
 pub mod formulas;
 pub mod ippm;
+pub mod latency_histogram;
 pub mod latency_under_load;
 pub mod path_mtu;
 pub mod policer;
