@@ -10,7 +10,7 @@ export async function validateDocuments(documents) {
   const ajv = new Ajv2020({ strict: true, strictTypes: false, strictTuples: false, allErrors: true });
   // Widths of numbers are not checked: JSON has one kind.
   for (const format of ["uint8", "uint16", "uint32", "uint64", "int64", "double"]) ajv.addFormat(format, true);
-  const validators = new Map(["run", "throughput", "path", "load", "rfc6349", "diagnose", "tune", "doctor", "web"].map((name) => [name, ajv.compile(schema(name))]));
+  const validators = new Map(["run", "throughput", "path", "load", "rfc6349", "rr", "diagnose", "tune", "doctor", "web"].map((name) => [name, ajv.compile(schema(name))]));
   const check = (name, document, whose) => {
     const validate = validators.get(name);
     assert.ok(validate(document), `${whose}: ${ajv.errorsText(validate.errors)}`);

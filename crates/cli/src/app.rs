@@ -36,6 +36,8 @@ pub(crate) enum CliCommand {
     Load(crate::cmd::load::LoadArguments),
     /// The framework for TCP throughput testing (RFC 6349): path, transfers, windows, and the three metrics
     Rfc6349(crate::cmd::rfc6349::Rfc6349Arguments),
+    /// Requests and responses: transactions per second and their latency, over TCP, new TCP connections or UDP
+    Rr(crate::cmd::rr::RrArguments),
     /// Host settings, links and counters that slow transfers, each with its source and the exact change
     Audit(crate::cmd::audit::AuditArguments),
     /// Throughput of this host without a network: memory, disk and ciphers, as one table
@@ -113,6 +115,7 @@ impl CliCommand {
             Self::Path(arguments) => common(&mut arguments.common),
             Self::Load(arguments) => common(&mut arguments.common),
             Self::Rfc6349(arguments) => common(&mut arguments.common),
+            Self::Rr(arguments) => common(&mut arguments.common),
             Self::Diagnose(arguments) => common(&mut arguments.common),
             Self::Tune(arguments) => common(&mut arguments.common),
             Self::Doctor(arguments) => common(&mut arguments.common),

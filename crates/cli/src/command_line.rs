@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser};
 use crate::app::CliArguments;
 
 /// Commands whose argument is one host with a port; `test` takes several, each with its own.
-const HOST_COMMANDS: [&str; 6] = ["path", "load", "rfc6349", "diagnose", "tune", "doctor"];
+const HOST_COMMANDS: [&str; 7] = ["path", "load", "rfc6349", "rr", "diagnose", "tune", "doctor"];
 
 /// Options of iperf3 that people type here, and what does the same.
 const IPERF3_OPTIONS: [(&str, &str); 12] = [

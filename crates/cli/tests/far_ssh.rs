@@ -69,6 +69,7 @@ fn every_measuring_command_takes_the_host() {
     for arguments in [
         &["path", "ssh:far", "--count", "20", "--no-capacity", "--json"][..],
         &["rfc6349", "ssh:far", "--time", "1s", "--no-windows", "--no-traffic-management", "--json"],
+        &["rr", "ssh:far", "--udp", "--time", "1s", "--json"],
         &["tune", "ssh:far", "--dry-run", "--yes", "--json", "--", "-t", "2"],
         &["doctor", "ssh:far", "--dry-run", "--no-load", "--no-html", "--json", "--", "-t", "2"],
     ] {

@@ -26,7 +26,8 @@ fn server() -> Server {
 #[test]
 fn a_closed_port_fails_within_a_second_with_the_hint() {
     let port = free_port();
-    for line in ["test", "path", "load", "rfc6349", "diagnose", "tune", "tune --dry-run", "doctor", "doctor --dry-run"]
+    for line in
+        ["test", "path", "load", "rfc6349", "rr", "diagnose", "tune", "tune --dry-run", "doctor", "doctor --dry-run"]
     {
         let (command, more) = line.split_once(' ').unwrap_or((line, ""));
         let line = format!("{command} 127.0.0.1 -p {port} {more}");

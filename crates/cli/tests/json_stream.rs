@@ -55,6 +55,7 @@ fn every_measuring_command_reports_while_it_measures() {
         (format!("load {to} --phases down -t 1s --idle 1s"), "load", &["idle", "down"]),
         (format!("path {to} --no-capacity -c 50"), "path", &["path MTU", "idle"]),
         (format!("rfc6349 {to} -t 1s -P 1 --no-windows --no-traffic-management"), "rfc6349", &["idle"]),
+        (format!("rr {to} -t 1s"), "rr", &["transactions"]),
         (format!("diagnose {to} --no-path -- -t 1"), "diagnose", &["transfer"]),
         (format!("tune {to} --dry-run -- -t 1"), "tune", &["idle", "transfer"]),
     ] {

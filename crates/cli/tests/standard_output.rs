@@ -98,6 +98,7 @@ const HELP_ONLY: &[&str] = &[
     "monitor",
     "path",
     "rfc6349",
+    "rr",
     "serve",
     "test",
     "tune export",

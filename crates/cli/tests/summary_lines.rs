@@ -38,6 +38,7 @@ fn every_result_is_twelve_lines_that_fit() {
         format!("load {to} -t 1s --idle 1s"),
         format!("path {to}"),
         format!("rfc6349 {to} -t 1s"),
+        format!("rr {to} -t 1s"),
         format!("diagnose {to} -- -t 1"),
         format!("tune {to} --dry-run -- -t 1"),
     ];
@@ -95,6 +96,7 @@ fn brief_is_one_line_and_quiet_says_nothing_else() {
         format!("load {to} --phases down -t 1s --idle 1s"),
         format!("path {to} --no-capacity -c 50"),
         format!("rfc6349 {to} -t 1s -P 1 --no-windows --no-traffic-management"),
+        format!("rr {to} -t 1s --rate 500/s"),
         format!("diagnose {to} --no-path -- -t 1"),
         "audit --brief".to_owned(),
         "tune --rate 1G --rtt 200ms --brief".to_owned(),

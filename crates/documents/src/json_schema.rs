@@ -16,6 +16,7 @@ use super::host_check::HostCheckDocument;
 use super::label::{DocumentKind, schema_identifier};
 use super::progress::ProgressEvent;
 use super::rfc6349::Rfc6349Document;
+use super::rr::RrDocument;
 use super::run::RunDocument;
 use super::shaper::ShaperDocument;
 use super::shaper_persistence::ShaperPersistenceDocument;
@@ -77,6 +78,7 @@ fn schemas() -> [(&'static str, Value, &'static str); 20] {
             "Explanation of one kernel setting (linerate audit --explain KEY --json)"
         ),
         schema!(Rfc6349Document, "rfc6349", "TCP throughput test by RFC 6349 (linerate rfc6349 --json)"),
+        schema!(RrDocument, "rr", "Requests and responses (linerate rr --json)"),
         schema!(DiagnoseDocument, "diagnose", "Limiting causes of a transfer (linerate diagnose --json)"),
         schema!(TuneDocument, "tune", "Proposed, tried and kept changes (linerate tune --json)"),
         schema!(DoctorDocument, "doctor", "A complete guided run (linerate doctor --json)"),

@@ -17,6 +17,7 @@ mod json_schema;
 pub mod label;
 pub mod progress;
 pub mod rfc6349;
+pub mod rr;
 pub mod run;
 pub mod shape;
 pub mod shaper;

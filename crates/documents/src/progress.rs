@@ -51,6 +51,8 @@ pub struct ProgressEvent {
     pub down_bits_per_second: Option<f64>,
     /// Round-trip time.
     pub rtt_ns: Option<u64>,
+    /// Transactions per second since the last sample.
+    pub transactions_per_second: Option<f64>,
     /// Segments retransmitted since the last sample of the phase.
     pub retransmitted_segments: Option<u64>,
     /// Limits of the sender since the last sample; `null` when this host does not know them yet.

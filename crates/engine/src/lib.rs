@@ -28,6 +28,7 @@ pub mod probe;
 mod reservoir;
 mod resources;
 pub mod rfc6349;
+pub mod rr;
 pub mod server;
 mod server_rate;
 mod stream;

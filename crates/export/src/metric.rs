@@ -36,10 +36,10 @@ const fn metric(
     ExportedMetric { stem, figure_unit, name, unit, prometheus, help }
 }
 
-use FigureUnit::{BitsPerSecond, Bytes, Nanoseconds, One, Packets, RoundTripsPerMinute, Segments, Share};
+use FigureUnit::{BitsPerSecond, Bytes, Nanoseconds, One, Packets, PerSecond, RoundTripsPerMinute, Segments, Share};
 
 /// Metrics of known figures.
-const KNOWN: [ExportedMetric; 11] = [
+const KNOWN: [ExportedMetric; 13] = [
     metric(
         ("goodput", BitsPerSecond),
         "linerate.goodput",
@@ -77,6 +77,20 @@ const KNOWN: [ExportedMetric; 11] = [
         "linerate_responsiveness_rpm",
         "Round trips per minute under load.",
     ),
+    metric(
+        ("transactions", PerSecond),
+        "linerate.rr.transactions",
+        "{transaction}/s",
+        "linerate_rr_transactions_per_second",
+        "Requests answered per second.",
+    ),
+    metric(
+        ("latency", Nanoseconds),
+        "linerate.rr.latency",
+        "s",
+        "linerate_rr_latency_seconds",
+        "Time from the intended request to its response.",
+    ),
     metric(("loss", Share), "linerate.loss.ratio", "1", "linerate_loss_ratio", "Lost packets / sent packets."),
     metric(
         ("reordering", Share),
@@ -96,7 +110,7 @@ const KNOWN: [ExportedMetric; 11] = [
 ];
 
 /// Metrics of other figures, one per unit: their names are bounded whatever a document has.
-const OTHERS: [ExportedMetric; 8] = [
+const OTHERS: [ExportedMetric; 9] = [
     metric(
         ("", BitsPerSecond),
         "linerate.figure.rate",
@@ -128,6 +142,13 @@ const OTHERS: [ExportedMetric; 8] = [
         "linerate_figure_rpm",
         "Other figures that are round trips per minute.",
     ),
+    metric(
+        ("", PerSecond),
+        "linerate.figure.frequency",
+        "1/s",
+        "linerate_figure_per_second",
+        "Other figures that are numbers per second.",
+    ),
     metric(("", One), "linerate.figure.number", "1", "linerate_figure_value", "Other figures without a unit."),
 ];
 
@@ -149,7 +170,7 @@ impl ExportedMetric {
         match self.figure_unit {
             BitsPerSecond => value / BITS,
             Nanoseconds => value / 1e9,
-            Bytes | Share | Packets | Segments | RoundTripsPerMinute | One => value,
+            Bytes | Share | Packets | Segments | RoundTripsPerMinute | PerSecond | One => value,
         }
     }
 }

@@ -56,6 +56,7 @@ pub(crate) const fn kind_name(kind: RunKind) -> &'static str {
         RunKind::Path => "path",
         RunKind::Load => "load",
         RunKind::Rfc6349 => "rfc6349",
+        RunKind::Rr => "rr",
         RunKind::Diagnose => "diagnose",
         RunKind::Tune => "tune",
         RunKind::Doctor => "doctor",
@@ -95,16 +96,14 @@ pub(crate) const fn unit_name(unit: FigureUnit) -> &'static str {
         FigureUnit::Packets => "packets",
         FigureUnit::Segments => "segments",
         FigureUnit::RoundTripsPerMinute => "round-trips/min",
+        FigureUnit::PerSecond => "1/s",
         FigureUnit::One => "1",
     }
 }
 
 /// Parses the name of a unit.
 pub(crate) fn parse_unit(name: &str) -> Option<FigureUnit> {
-    use FigureUnit::{BitsPerSecond, Bytes, Nanoseconds, One, Packets, RoundTripsPerMinute, Segments, Share};
-    [BitsPerSecond, Bytes, Nanoseconds, Share, Packets, Segments, RoundTripsPerMinute, One]
-        .into_iter()
-        .find(|unit| unit_name(*unit) == name)
+    FigureUnit::ALL.into_iter().find(|unit| unit_name(*unit) == name)
 }
 
 /// Name of the better direction in JSON documents.

@@ -25,6 +25,7 @@ pub mod load;
 pub mod parameters;
 pub mod path;
 pub mod report;
+pub mod rr;
 pub mod sample;
 pub mod socket;
 pub mod stream;

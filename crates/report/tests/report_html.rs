@@ -146,6 +146,7 @@ fn the_first_picture_answers_the_question_of_its_kind() {
         (runs::load(1), "overview"),
         (runs::path(), "latency"),
         (runs::rfc6349(), "transfers"),
+        (runs::rr(), "histogram"),
         (runs::diagnose(), "comparison"),
         (runs::tune(), "comparison"),
         (runs::doctor(), "comparison"),

@@ -35,6 +35,7 @@ pub const TARGETS: &[(&str, FuzzTarget)] = &[
     ("stamp_reflector", stamp_reflector),
     ("probe_messages", probe_messages),
     ("probe_load", probe_load),
+    ("rr_datagrams", rr_datagrams),
 ];
 
 /// Delivery of an input's bytes, as selected by its first byte.
@@ -350,6 +351,26 @@ pub fn probe_messages(data: &[u8]) {
             }
         }
         assert_bounded(decoder.buffered(), bytes.len());
+    }
+}
+
+/// A UDP flow of requests: an opening round-trips and is never taken for another, and each response has the number of its
+/// request and of no neighbour. The first byte is the size of the response.
+pub fn rr_datagrams(data: &[u8]) {
+    use crate::probe::{RR_OPENING_LENGTH, RrOpening, answers, number_request, number_response};
+
+    let Some((size, datagram)) = data.split_first() else { return };
+    if let Some(opening) = RrOpening::decode(datagram) {
+        assert_eq!(datagram.len(), RR_OPENING_LENGTH);
+        assert_eq!(&opening.encode()[..], datagram);
+    }
+    let mut response = vec![0; usize::from(*size).max(1)];
+    number_response(&mut response, datagram);
+    assert!(answers(&response, datagram));
+    let mut next = datagram.to_vec();
+    if let Some(first) = datagram.first() {
+        number_request(&mut next, u64::from(first.wrapping_add(1)));
+        assert!(!answers(&response, &next));
     }
 }
 

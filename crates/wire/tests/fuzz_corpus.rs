@@ -95,6 +95,11 @@ fn probe_load() {
 }
 
 #[test]
+fn rr_datagrams() {
+    run_target("rr_datagrams");
+}
+
+#[test]
 fn every_corpus_has_a_target() {
     let mut targets: Vec<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
     targets.sort();

@@ -17,6 +17,7 @@ pub(crate) mod pscheduler;
 pub(crate) mod report;
 pub(crate) mod rfc6349;
 pub(crate) mod rollback;
+pub(crate) mod rr;
 pub(crate) mod serve;
 pub(crate) mod shape;
 pub(crate) mod test;

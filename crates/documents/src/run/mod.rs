@@ -15,6 +15,7 @@ use super::diagnose::DiagnoseDocument;
 use super::doctor::DoctorDocument;
 use super::environment::HostEnvironment;
 use super::rfc6349::Rfc6349Document;
+use super::rr::RrDocument;
 use super::throughput::ThroughputDocument;
 use super::tune::TuneDocument;
 use super::web::WebDocument;
@@ -97,6 +98,7 @@ macro_rules! run_of {
 run_of!(PathDocument, Path);
 run_of!(LoadDocument, Load);
 run_of!(Rfc6349Document, Rfc6349);
+run_of!(RrDocument, Rr);
 run_of!(DiagnoseDocument, Diagnose);
 run_of!(TuneDocument, Tune);
 run_of!(DoctorDocument, Doctor);
@@ -115,6 +117,8 @@ pub enum RunKind {
     Load,
     /// `linerate rfc6349`.
     Rfc6349,
+    /// `linerate rr`.
+    Rr,
     /// `linerate diagnose`.
     Diagnose,
     /// `linerate tune`.
@@ -127,8 +131,17 @@ pub enum RunKind {
 
 impl RunKind {
     /// All variants.
-    pub const ALL: [Self; 8] =
-        [Self::Throughput, Self::Path, Self::Load, Self::Rfc6349, Self::Diagnose, Self::Tune, Self::Doctor, Self::Web];
+    pub const ALL: [Self; 9] = [
+        Self::Throughput,
+        Self::Path,
+        Self::Load,
+        Self::Rfc6349,
+        Self::Rr,
+        Self::Diagnose,
+        Self::Tune,
+        Self::Doctor,
+        Self::Web,
+    ];
 
     /// Command that measures runs of this kind; `web` for those of browsers.
     #[must_use]
@@ -138,6 +151,7 @@ impl RunKind {
             Self::Path => "path",
             Self::Load => "load",
             Self::Rfc6349 => "rfc6349",
+            Self::Rr => "rr",
             Self::Diagnose => "diagnose",
             Self::Tune => "tune",
             Self::Doctor => "doctor",
@@ -159,6 +173,8 @@ pub enum RunResult {
     Load(Box<LoadDocument>),
     /// Document of [`RunKind::Rfc6349`].
     Rfc6349(Box<Rfc6349Document>),
+    /// Document of [`RunKind::Rr`].
+    Rr(Box<RrDocument>),
     /// Document of [`RunKind::Diagnose`].
     Diagnose(Box<DiagnoseDocument>),
     /// Document of [`RunKind::Tune`].
@@ -258,6 +274,9 @@ pub enum FigureUnit {
     /// Round trips per minute.
     #[serde(rename = "round-trips/min")]
     RoundTripsPerMinute,
+    /// Transactions per second.
+    #[serde(rename = "1/s")]
+    PerSecond,
     /// A number without a unit.
     #[serde(rename = "1")]
     One,
@@ -265,7 +284,7 @@ pub enum FigureUnit {
 
 impl FigureUnit {
     /// All variants.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::BitsPerSecond,
         Self::Bytes,
         Self::Nanoseconds,
@@ -273,6 +292,7 @@ impl FigureUnit {
         Self::Packets,
         Self::Segments,
         Self::RoundTripsPerMinute,
+        Self::PerSecond,
         Self::One,
     ];
 
@@ -287,6 +307,7 @@ impl FigureUnit {
             Self::Packets => "packets",
             Self::Segments => "segments",
             Self::RoundTripsPerMinute => "round-trips/min",
+            Self::PerSecond => "1/s",
             Self::One => "1",
         }
     }

@@ -13,6 +13,8 @@ pub enum AnsweringService {
     Busy,
     /// A linerate whose hello does not list probe sessions.
     WithoutProbes,
+    /// A linerate whose hello does not list requests and responses.
+    WithoutRequests,
     /// Something that closed the connection, or sent an unexpected reply.
     Something,
     /// Something that sent nothing for ten seconds.
@@ -99,6 +101,7 @@ fn describe(answering: AnsweringService) -> &'static str {
     match answering {
         AnsweringService::Iperf3 => "the server is iperf3, or a linerate without probe sessions",
         AnsweringService::Busy => "the server is busy and accepts no more clients now",
+        AnsweringService::WithoutRequests => "the server is a linerate that does not answer requests yet: update it",
         AnsweringService::WithoutProbes => "the server is a linerate without probe sessions",
         AnsweringService::Something => "the service uses neither iperf3's protocol nor linerate's",
         AnsweringService::Silence => "the port is open, but its service sends nothing",

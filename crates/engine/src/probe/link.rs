@@ -16,7 +16,7 @@ use linerate_units::MonotonicTime;
 use linerate_wire::probe::{
     ConnectionNumber, ConnectionRef, DatagramsReady, EmptyContent, FarFacts, GoodputSample, LoadEnd, LoadProgress,
     LoadReady, LoadSample, MARKER, MAX_LOAD_SAMPLES, ProbeMessageDecoder, ProbeResponse, RecordBatch, ReflectorOpened,
-    RequestRefused, SentReport, ServerHello, StreamFeedback, StreamNumber, StreamRequest,
+    RequestRefused, RrReady, RrReport, SentReport, ServerHello, StreamFeedback, StreamNumber, StreamRequest,
 };
 
 use super::error::{AnsweringService, ProbeError, Result};
@@ -66,6 +66,8 @@ struct ProbeLinkState {
     opened: Option<ReflectorOpened>,
     ready: Option<DatagramsReady>,
     refused: Vec<RequestRefused>,
+    rr_ready: Option<RrReady>,
+    rr_end: Option<RrReport>,
     streams: HashMap<StreamNumber, StreamState>,
     loads: HashMap<ConnectionNumber, LoadConnectionState>,
     lost: Option<ProbeError>,
@@ -301,6 +303,14 @@ impl ControlLink {
         self.wait_answer("open", RequestSubject::Nothing, limit, |state| state.ready.take())
     }
 
+    pub(super) fn wait_rr_ready(&self) -> Result<RrReady> {
+        self.wait_answer("rr", RequestSubject::Nothing, ANSWER_LIMIT, |state| state.rr_ready.take())
+    }
+
+    pub(super) fn wait_rr_end(&self) -> Result<RrReport> {
+        self.wait_answer("rr_stop", RequestSubject::Nothing, ANSWER_LIMIT, |state| state.rr_end.take())
+    }
+
     pub(super) fn wait_receiving(&self, stream: StreamNumber) -> Result<()> {
         let began = |state: &mut ProbeLinkState| state.streams.get_mut(&stream).filter(|of| of.receiving).map(drop);
         self.wait_answer("receive", RequestSubject::Stream(stream), ANSWER_LIMIT, began)
@@ -472,6 +482,8 @@ impl ProbeLinkState {
                 load.goodput.truncate(MAX_LOAD_SAMPLES);
             }),
             ProbeResponse::LoadEnd(end) => self.load(end.connection, |load| load.end = Some(end)),
+            ProbeResponse::RrReady(ready) => self.rr_ready = Some(ready),
+            ProbeResponse::RrEnd(report) => self.rr_end = Some(report),
             ProbeResponse::Refused(refused) => {
                 if self.refused.len() == MAX_REFUSALS {
                     self.refused.remove(0);

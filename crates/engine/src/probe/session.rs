@@ -15,8 +15,9 @@ use linerate_sys::{clock, host, tcp_info};
 use linerate_units::{BitRate, ByteCount, Port};
 use linerate_wire::cookie::{self, Cookie, SessionToken};
 use linerate_wire::probe::{
-    ConnectionNumber, EmptyContent, FarFacts, PROBE_FEATURE, RateOrder, ReceiveOrder, RecordDetail, ReflectorOpened,
-    SendOrder, SentReport, ServerHello, StreamFeedback, StreamNumber, StreamRef, StreamRequest,
+    ConnectionNumber, EmptyContent, FarFacts, PROBE_FEATURE, RR_FEATURE, RateOrder, ReceiveOrder, RecordDetail,
+    ReflectorOpened, RrOrder, RrReady, RrReport, SendOrder, SentReport, ServerHello, StreamFeedback, StreamNumber,
+    StreamRef, StreamRequest,
 };
 use linerate_wire::stamp::tlv::{self, StampTlv};
 use linerate_wire::stamp::{SenderPacket, StampTimestamp, TimestampFormat};
@@ -378,23 +379,46 @@ impl ProbeSession {
         LoadConnection::open(self, number, options)
     }
 
+    // Requests and responses.
+
+    /// Has the far end answer requests. Waits up to 30 s for the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::NoProbeService`] for a server without that feature.
+    pub fn far_rr(&self, order: RrOrder) -> Result<RrReady> {
+        if !self.hello.features.iter().any(|feature| feature == RR_FEATURE) {
+            return Err(ProbeError::NoProbeService(AnsweringService::WithoutRequests));
+        }
+        let _one_at_a_time = lock(&self.asking);
+        self.link.send(&StreamRequest::Rr(order))?;
+        self.link.wait_rr_ready()
+    }
+
+    /// Ends the far end's answers; returns its report.
+    pub fn far_rr_stop(&self) -> Result<RrReport> {
+        let _one_at_a_time = lock(&self.asking);
+        self.link.send(&StreamRequest::RrStop(EmptyContent {}))?;
+        self.link.wait_rr_end()
+    }
+
     pub(super) fn link(&self) -> &Arc<ControlLink> {
         &self.link
     }
 
-    pub(super) fn target(&self) -> &ProbeTarget {
+    pub(crate) fn target(&self) -> &ProbeTarget {
         &self.target
     }
 
-    pub(super) fn remote(&self) -> SocketAddr {
+    pub(crate) fn remote(&self) -> SocketAddr {
         self.remote
     }
 
-    pub(super) fn stop(&self) -> Option<&InterruptSignals> {
+    pub(crate) fn stop(&self) -> Option<&InterruptSignals> {
         self.stop.as_ref()
     }
 
-    pub(super) fn token(&self) -> Result<SessionToken> {
+    pub(crate) fn token(&self) -> Result<SessionToken> {
         Ok(self.opened()?.token)
     }
 }

@@ -273,11 +273,15 @@ impl PoissonProcess {
         Self { random: seed, mean, next: start }
     }
 
+    /// Draws an interval. The logarithm of 2^-53 is -37: none is longer than 37 times the mean.
+    pub(crate) fn interval(&mut self) -> Duration {
+        let uniform = self.uniform();
+        self.mean.mul_f64(-uniform.ln())
+    }
+
     /// Sets the time of the next event. Events that are late by more than a second are dropped.
     pub(crate) fn advance(&mut self, now: MonotonicTime) {
-        let uniform = self.uniform();
-        // The logarithm of 2^-53 is -37: no interval is longer than 37 times the mean.
-        let distance = self.mean.mul_f64(-uniform.ln());
+        let distance = self.interval();
         self.next = self.next + distance;
         if now.since(self.next) > crate::pace::MAX_BACKLOG {
             self.next = now;

@@ -85,7 +85,7 @@ impl ProbeTarget {
     }
 
     /// Connects to one address of the host.
-    pub(super) fn connect_to(
+    pub(crate) fn connect_to(
         &self,
         remote: SocketAddr,
         settings: SocketSettings,

@@ -13,6 +13,7 @@ use linerate_units::{ByteCount, MonotonicTime, StreamCount};
 use linerate_wire::cookie::Cookie;
 
 use super::gate::{RequestClaim, SessionNumber, UdpOpening, UdpTurns};
+use super::probe_session::ConnectionQueue;
 use super::reflector::ReflectorHandle;
 use super::tcp_turns::{TcpOpening, TcpTurns, WindowSteering};
 use crate::resources::{ClientNetwork, ResourceAccount, ServerResources, SessionDisplacer};
@@ -60,13 +61,16 @@ pub(super) struct SessionInbox {
     network: ClientNetwork,
     /// Connections with the session's cookie from other networks.
     strangers: AtomicUsize,
+    /// Queue that takes the connections of a test of requests, without the session's own thread.
+    connections: Mutex<Option<Arc<ConnectionQueue>>>,
 }
 
 impl SessionInbox {
     pub(super) fn new(client: IpAddr) -> io::Result<Arc<Self>> {
         let waker = Arc::new(Waker::new().map_err(io::Error::from)?);
         let (expected, strangers) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Ok(Arc::new(Self { queue: Mutex::default(), waker, expected, network: ClientNetwork::of(client), strangers }))
+        let (queue, network, connections) = (Mutex::default(), ClientNetwork::of(client), Mutex::default());
+        Ok(Arc::new(Self { queue, waker, expected, network, strangers, connections }))
     }
 
     /// Number of connections with the session's cookie that came from other networks.
@@ -80,6 +84,10 @@ impl SessionInbox {
     }
 
     pub(super) fn deliver(&self, arrived: SessionMessage) {
+        let arrived = match (arrived, lock(&self.connections).as_ref()) {
+            (SessionMessage::Tcp(stream), Some(connections)) => return connections.push(stream),
+            (other, _) => other,
+        };
         lock(&self.queue).push_back(arrived);
         self.waker.wake();
     }
@@ -417,6 +425,35 @@ impl SessionRegistry {
             inbox.expected.fetch_add(1, Ordering::Relaxed);
         }
         own
+    }
+
+    /// Expects `count` connections with this cookie, which go to a queue of their own. `false` when another session has the
+    /// same cookie.
+    pub(super) fn expect_connections(
+        &self,
+        cookie: Cookie,
+        inbox: &Arc<SessionInbox>,
+        count: usize,
+        queue: Arc<ConnectionQueue>,
+    ) -> bool {
+        let mut state = lock(&self.state);
+        let expecting = state.streams.entry(cookie).or_insert_with(|| Arc::clone(inbox));
+        let own = Arc::ptr_eq(expecting, inbox);
+        if own {
+            inbox.expected.store(count, Ordering::Relaxed);
+            *lock(&inbox.connections) = Some(queue);
+        }
+        own
+    }
+
+    /// Expects no further connection with this cookie.
+    pub(super) fn expect_no_more(&self, cookie: &Cookie, inbox: &Arc<SessionInbox>) {
+        let mut state = lock(&self.state);
+        if state.streams.get(cookie).is_some_and(|expecting| Arc::ptr_eq(expecting, inbox)) {
+            state.streams.remove(cookie);
+        }
+        inbox.expected.store(0, Ordering::Relaxed);
+        *lock(&inbox.connections) = None;
     }
 
     /// Session that expects a TCP stream with this cookie from the network of `client`. With its last one, its turn ends.

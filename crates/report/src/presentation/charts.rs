@@ -396,6 +396,7 @@ const fn unit_suffix(unit: FigureUnit) -> &'static str {
         FigureUnit::Packets => "packets",
         FigureUnit::Segments => "segments",
         FigureUnit::RoundTripsPerMinute => "responsiveness",
+        FigureUnit::PerSecond => "frequency",
         FigureUnit::One => "number",
     }
 }

@@ -193,6 +193,7 @@ fn bars_of<'a>(unit: FigureUnit, pairs: &[FigureComparison], basis: ComparisonBa
         FigureUnit::Packets => ("packets", "Packets before and after"),
         FigureUnit::Segments => ("segments", "Segments before and after"),
         FigureUnit::RoundTripsPerMinute => ("responsiveness", "Responsiveness before and after"),
+        FigureUnit::PerSecond => ("frequencies", "Transactions per second before and after"),
         FigureUnit::One => ("numbers", "Numbers before and after"),
     };
     let of_unit: Vec<&FigureComparison> =

@@ -281,6 +281,7 @@ pub(crate) const fn kind_title(kind: RunKind) -> &'static str {
         RunKind::Path => "Path",
         RunKind::Load => "Latency under load",
         RunKind::Rfc6349 => "TCP throughput after RFC 6349",
+        RunKind::Rr => "Requests and responses",
         RunKind::Diagnose => "Diagnosis",
         RunKind::Tune => "Tuning",
         RunKind::Doctor => "Guided run",

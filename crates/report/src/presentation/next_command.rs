@@ -16,6 +16,7 @@ pub(super) fn next_command(run: &RunDocument) -> Option<String> {
         RunResult::Diagnose(document) => after_diagnosis(document.verdicts.first()?.cause, &target),
         RunResult::Tune(document) => after_tuning(document.outcome, &target),
         RunResult::Doctor(document) => after_doctor(document, run, &target),
+        RunResult::Rr(_) => Some(target.command("load")),
         // A browser answers no command.
         RunResult::Web(_) => None,
     }

@@ -19,7 +19,11 @@ pub(super) fn of(run: &RunDocument) -> Option<Chart<'_>> {
         RunResult::Load(document) => ("Delay by phase, and the load", load(run, document, &phases)),
         RunResult::Path(_) => ("Round trips and the search for the capacity", path(run, &phases)),
         RunResult::Web(_) => ("Delay by phase, and the load", web(run, &phases)),
-        RunResult::Rfc6349(_) | RunResult::Diagnose(_) | RunResult::Tune(_) | RunResult::Doctor(_) => return None,
+        RunResult::Rfc6349(_)
+        | RunResult::Rr(_)
+        | RunResult::Diagnose(_)
+        | RunResult::Tune(_)
+        | RunResult::Doctor(_) => return None,
     };
     let panels: Vec<OverviewPanel<'_>> = panels.into_iter().filter(|panel| !panel.series.is_empty()).collect();
     // One panel alone would repeat its own chart.

@@ -118,6 +118,7 @@ impl Quantity {
             FigureUnit::Packets => count_text(value, "packet"),
             FigureUnit::Segments => count_text(value, "segment"),
             FigureUnit::RoundTripsPerMinute => format!("{} RPM", number_text(value)),
+            FigureUnit::PerSecond => format!("{}/s", number_text(value)),
             FigureUnit::One => number_text(value),
         }
     }
@@ -133,6 +134,7 @@ pub(crate) const fn unit_name(unit: FigureUnit) -> &'static str {
         FigureUnit::Packets => "packets",
         FigureUnit::Segments => "segments",
         FigureUnit::RoundTripsPerMinute => "round-trips/min",
+        FigureUnit::PerSecond => "1/s",
         FigureUnit::One => "1",
     }
 }
@@ -193,6 +195,7 @@ mod tests {
         assert_eq!(shown(1.0, FigureUnit::Packets), "1 packet");
         assert_eq!(shown(12_345.0, FigureUnit::Segments), "12\u{202f}345 segments");
         assert_eq!(shown(431.0, FigureUnit::RoundTripsPerMinute), "431 RPM");
+        assert_eq!(shown(43_100.4, FigureUnit::PerSecond), "43\u{202f}100/s");
         assert_eq!(shown(0.333_333, FigureUnit::One), "0.33");
         assert_eq!(shown(f64::NAN, FigureUnit::One), "unknown");
     }

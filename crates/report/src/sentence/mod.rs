@@ -2,4 +2,5 @@
 
 pub mod load;
 pub mod path;
+pub mod rr;
 pub mod web;

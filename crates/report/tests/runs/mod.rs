@@ -9,6 +9,7 @@ mod environment;
 mod load;
 mod path;
 mod rfc6349;
+mod rr;
 mod throughput;
 mod tune;
 mod web;
@@ -18,6 +19,7 @@ pub(crate) use doctor::{doctor, doctor_without_change};
 pub(crate) use load::{load, load_of_connections, load_ungraded};
 pub(crate) use path::{path, path_to_bare_host};
 pub(crate) use rfc6349::{rfc6349, rfc6349_cut_short};
+pub(crate) use rr::{rr, rr_without_response};
 pub(crate) use throughput::{big, throughput, throughput_from_stock_server};
 pub(crate) use tune::{tune, tune_broken_off, tune_planned};
 pub(crate) use web::web;
@@ -50,6 +52,8 @@ pub(crate) fn all() -> Vec<(&'static str, RunDocument)> {
         ("load_ungraded", load_ungraded()),
         ("rfc6349", rfc6349()),
         ("rfc6349_cut_short", rfc6349_cut_short()),
+        ("rr", rr()),
+        ("rr_without_response", rr_without_response()),
         ("diagnose", diagnose()),
         ("tune", tune()),
         ("tune_planned", tune_planned()),

@@ -9,6 +9,7 @@ use super::orders::{
     RequestRefused, SendOrder, StreamRef,
 };
 use super::records::{RecordBatch, SentReport, StreamFeedback};
+use super::rr::{RrOrder, RrReady, RrReport};
 use super::{MARKER, MAX_REQUEST_LENGTH, MAX_RESPONSE_LENGTH, ServerHello, UnreadableMessage};
 use crate::frame::{self, JsonFrameError};
 
@@ -97,6 +98,10 @@ messages! {
     load_start LoadStart(ConnectionRef),
     /// End the load connection: answered by several [`ProbeResponse::LoadSamples`] and [`ProbeResponse::LoadEnd`].
     load_stop LoadStop(ConnectionRef),
+    /// Answer requests: answered by [`ProbeResponse::RrReady`].
+    rr Rr(RrOrder),
+    /// End the test of requests: answered by [`ProbeResponse::RrEnd`].
+    rr_stop RrStop(EmptyContent),
     /// Keepalive of the client, every few seconds: not answered.
     alive Alive(EmptyContent),
 }
@@ -132,6 +137,10 @@ messages! {
     load_samples LoadSamples(LoadSamples),
     /// A load connection is over.
     load_end LoadEnd(LoadEnd),
+    /// The server expects the connections or flows of requests.
+    rr_ready RrReady(RrReady),
+    /// A test of requests is over.
+    rr_end RrEnd(RrReport),
     /// A request is refused.
     refused Refused(RequestRefused),
 }
@@ -145,6 +154,7 @@ impl StreamRequest {
             Self::Send(order) => order.check(),
             Self::Rate(order) => orders::check_rate(order.rate),
             Self::Load(order) => order.check(),
+            Self::Rr(order) => order.check(),
             _ => Ok(()),
         }
     }

@@ -24,6 +24,7 @@
 //! | [`ReceiveOrder`], [`SendOrder`], [`LoadOrder`] … | contents of requests |
 //! | [`PacketRecord`], [`StreamFeedback`], [`SentReport`] | reports about a stream of packets |
 //! | [`LoadSample`], [`LoadProgress`], [`LoadEnd`] | reports about a load connection |
+//! | [`RrOrder`], [`RrReport`], [`RrOpening`] | requests and responses |
 //! | [`FarFacts`] | facts about the host |
 //! | [`load_frame`] | frames on a load connection |
 
@@ -33,6 +34,7 @@ pub mod load_frame;
 mod message;
 mod orders;
 mod records;
+mod rr;
 mod scalar;
 
 #[cfg(test)]
@@ -47,6 +49,10 @@ pub use orders::{
     ReceiveOrder, RecordDetail, ReflectorOpened, RequestRefused, SendLimit, SendOrder, StreamNumber, StreamRef,
 };
 pub use records::{MAX_SESSION_RECORDS, PacketRecord, RecordBatch, SentReport, StreamFeedback};
+pub use rr::{
+    MAX_RR_FLOWS, RR_FEATURE, RR_OPENING_LENGTH, RrOpening, RrOrder, RrReady, RrReport, answers, number_request,
+    number_response,
+};
 
 use linerate_units::ByteCount;
 

@@ -290,6 +290,22 @@ mod port {
     }
 }
 
+/// An optional port.
+pub(super) mod maybe_port {
+    use super::{Deserialize as _, Deserializer, Port, Serialize as _, Serializer};
+    use serde::de::Error as _;
+
+    #[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    pub(in crate::probe) fn serialize<S: Serializer>(port: &Option<Port>, serializer: S) -> Result<S::Ok, S::Error> {
+        port.map(Port::get).serialize(serializer)
+    }
+
+    pub(in crate::probe) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Port>, D::Error> {
+        let Some(port) = Option::<u16>::deserialize(deserializer)? else { return Ok(None) };
+        Port::new(port).map(Some).ok_or_else(|| D::Error::custom("a port is 1 to 65535"))
+    }
+}
+
 mod token {
     use super::{Deserialize as _, Deserializer, Serializer, SessionToken, TOKEN_LENGTH};
     use serde::de::Error as _;

@@ -205,6 +205,8 @@ pub(super) enum RunKindChoice {
     Load,
     /// linerate rfc6349
     Rfc6349,
+    /// linerate rr
+    Rr,
     /// linerate diagnose
     Diagnose,
     /// linerate tune
@@ -222,6 +224,7 @@ impl RunKindChoice {
             Self::Path => RunKind::Path,
             Self::Load => RunKind::Load,
             Self::Rfc6349 => RunKind::Rfc6349,
+            Self::Rr => RunKind::Rr,
             Self::Diagnose => RunKind::Diagnose,
             Self::Tune => RunKind::Tune,
             Self::Doctor => RunKind::Doctor,

@@ -284,6 +284,7 @@ const LINERATE_COMMANDS: &[&str] = &[
     "report",
     "rfc6349",
     "rollback",
+    "rr",
     "serve",
     "test",
     "tune",

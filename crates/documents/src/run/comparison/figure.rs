@@ -249,7 +249,8 @@ const fn offset(unit: FigureUnit) -> f64 {
         | FigureUnit::Bytes
         | FigureUnit::Packets
         | FigureUnit::Segments
-        | FigureUnit::RoundTripsPerMinute => 1.0,
+        | FigureUnit::RoundTripsPerMinute
+        | FigureUnit::PerSecond => 1.0,
         FigureUnit::One => 0.01,
     }
 }

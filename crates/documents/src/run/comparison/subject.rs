@@ -51,10 +51,11 @@ pub(super) fn check<'a>(runs: impl Iterator<Item = &'a RunDocument>) -> Result<(
 
 fn check_two(first: &RunDocument, other: &RunDocument) -> Result<(), ComparisonRefusal> {
     let lab = |run: &RunDocument| run.environment.lab.as_ref().map(|lab| (lab.name.clone(), lab.description.clone()));
-    let [kinds, targets, directions, protocols] = [
+    let [kinds, targets, directions, transactions, protocols] = [
         [first, other].map(|run| kind_name(run.kind).to_owned()),
         [first, other].map(target),
         [first, other].map(directions),
+        [first, other].map(transactions),
         [first, other].map(|run| if is_udp(run) { "UDP" } else { "TCP" }.to_owned()),
     ];
     for (what, [one, two]) in [("kinds", kinds), ("targets", targets)] {
@@ -65,7 +66,7 @@ fn check_two(first: &RunDocument, other: &RunDocument) -> Result<(), ComparisonR
     if lab(first) != lab(other) {
         return Err(ComparisonRefusal::different("paths", &path_name(first), &path_name(other)));
     }
-    for (what, [one, two]) in [("directions", directions), ("protocols", protocols)] {
+    for (what, [one, two]) in [("directions", directions), ("transactions", transactions), ("protocols", protocols)] {
         if one != two {
             return Err(ComparisonRefusal::different(what, &one, &two));
         }
@@ -79,6 +80,7 @@ const fn kind_name(kind: RunKind) -> &'static str {
         RunKind::Path => "linerate path",
         RunKind::Load => "linerate load",
         RunKind::Rfc6349 => "linerate rfc6349",
+        RunKind::Rr => "linerate rr",
         RunKind::Diagnose => "linerate diagnose",
         RunKind::Tune => "linerate tune",
         RunKind::Doctor => "linerate doctor",
@@ -108,9 +110,24 @@ fn directions(run: &RunDocument) -> String {
         | RunResult::Path(_)
         | RunResult::Load(_)
         | RunResult::Rfc6349(_)
+        | RunResult::Rr(_)
         | RunResult::Doctor(_)
         | RunResult::Web(_) => String::new(),
     }
+}
+
+/// Kind, sizes, flows and schedule of the transactions of `linerate rr`: other ones have another latency.
+fn transactions(run: &RunDocument) -> String {
+    let RunResult::Rr(document) = &run.result else { return String::new() };
+    let rate = document.scheduled_per_second.map_or_else(String::new, |rate| format!(" of {rate}/s"));
+    format!(
+        "{}, {} and {} bytes, {} flows, {}{rate}",
+        document.mode.title(),
+        document.request_bytes,
+        document.response_bytes,
+        document.flows,
+        document.schedule.title(),
+    )
 }
 
 /// Direction of a transfer with these options of iperf3.

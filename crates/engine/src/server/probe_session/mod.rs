@@ -7,6 +7,7 @@
 mod activity;
 mod facts;
 mod loads;
+mod rr;
 mod streams;
 mod time;
 mod way;
@@ -23,7 +24,7 @@ use linerate_units::{ByteCount, MonotonicTime, Port};
 use linerate_wire::cookie::{Cookie, SessionToken, TOKEN_LENGTH};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::probe::{
-    PROBE_FEATURE, ProbeMessageDecoder, ProbeResponse, RequestRefused, ServerHello, StreamRequest,
+    PROBE_FEATURE, ProbeMessageDecoder, ProbeResponse, RR_FEATURE, RequestRefused, RrOrder, ServerHello, StreamRequest,
 };
 
 use super::rate_watch::RateWatch;
@@ -36,6 +37,8 @@ use crate::resources::{MemoryLease, ResourceAccount};
 use activity::{MAX_IDLE, SessionActivity};
 use facts::CollectedFacts;
 use loads::LoadConnections;
+pub(super) use rr::ConnectionQueue;
+use rr::SessionRr;
 use streams::SessionStreams;
 use time::TrafficTime;
 use way::ReturnPath;
@@ -60,6 +63,9 @@ const RECEIVING: Duration = Duration::from_secs(1);
 
 /// Pause of a client's records when they exceed the rate of the server.
 const RECORD_PAUSE: Duration = Duration::from_millis(10);
+
+/// Interval of looking for transactions, which do not wake this thread.
+const TRANSACTION_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Interval of looking at the rate of what the client sends.
 const RATE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -117,6 +123,7 @@ struct ServedProbeSession {
     way: ReturnPath,
     streams: SessionStreams,
     loads: LoadConnections,
+    rr: SessionRr,
     facts: CollectedFacts,
     time: TrafficTime,
     rate: Option<RateWatch>,
@@ -165,6 +172,7 @@ impl ServedProbeSession {
             streams: SessionStreams::new(Arc::clone(&waker), account.clone()),
             rate: RateWatch::new(account.rate(), start.options.rate_averaging, now),
             loads: LoadConnections::new(Cookie::load(token), Arc::clone(&waker), &start.options, account.clone()),
+            rr: SessionRr::new(token, account.clone()),
             account,
             postponed: None,
             facts: CollectedFacts::default(),
@@ -200,7 +208,7 @@ impl ServedProbeSession {
     }
 
     fn admit(&mut self) -> Result<(), SessionEnd> {
-        let hello = ProbeResponse::Hello(ServerHello::new(&[PROBE_FEATURE]));
+        let hello = ProbeResponse::Hello(ServerHello::new(&[PROBE_FEATURE, RR_FEATURE]));
         self.start.control.queue(&hello.encode()).map_err(|_| SessionEnd::Closed)?;
         if self.start.options.authenticator.is_none() {
             return Ok(());
@@ -272,7 +280,9 @@ impl ServedProbeSession {
         let feedback = (self.streams.are_counting() && !self.is_blocked()).then_some(self.next_feedback);
         let progress = (self.loads.are_running() && !self.is_blocked()).then_some(self.next_progress);
         let control = &self.start.control;
-        let deadlines = [Some(silence), stops, feedback, progress, self.way.deadline(), self.time.deadline()];
+        let transactions = self.rr.exists().then_some(now + TRANSACTION_CHECK_INTERVAL);
+        let deadlines =
+            [Some(silence), stops, feedback, progress, transactions, self.way.deadline(), self.time.deadline()];
         let deadlines =
             deadlines.into_iter().chain([control.write_deadline(), self.next_rate_check(now), self.postponed]);
         let timeout = deadlines.flatten().min().map(|deadline| deadline.since(now));
@@ -358,13 +368,25 @@ impl ServedProbeSession {
                 Ok(())
             }
             StreamRequest::Stop(of) => self.streams.stop(of.stream, outbox),
+            StreamRequest::Load(_) if self.rr.exists() => Err("a test of requests is running: end it first".to_owned()),
             StreamRequest::Load(order) => self.loads.expect(order, &self.start, outbox),
             StreamRequest::LoadStart(of) => self.time.admit().and_then(|()| self.loads.begin(of.connection)),
             StreamRequest::LoadStop(of) => self.loads.end(of.connection, outbox),
+            StreamRequest::Rr(order) => self.answer_requests(*order, outbox),
+            StreamRequest::RrStop(_) => self.rr.stop(&self.start, outbox),
         };
         if let Err(reason) = outcome {
             outbox.say(ProbeResponse::Refused(refusal(request, reason)));
         }
+    }
+
+    /// Starts a test of requests. A load connection that is expected would take one of its connections.
+    fn answer_requests(&mut self, order: RrOrder, outbox: &mut AnswerOutbox) -> RequestOutcome {
+        self.time.admit()?;
+        if self.loads.exist() {
+            return Err("the session has load connections: end them first".to_owned());
+        }
+        self.rr.start(order, &self.start, || self.way.bind_own(), outbox)
     }
 
     /// Performs the duties due by the clock.
@@ -377,7 +399,7 @@ impl ServedProbeSession {
         }
         self.heard = heard;
         let is_receiving = self.streams.are_receiving() && self.way.heard().is_some_and(|at| now.since(at) < RECEIVING);
-        let is_busy = self.streams.are_sending() || self.loads.are_running() || is_receiving;
+        let is_busy = self.streams.are_sending() || self.loads.are_running() || self.rr.is_busy(now) || is_receiving;
         self.time.follow(now, is_busy);
         self.watch_rate(now)?;
         self.follow_activity(now, is_busy)?;
@@ -386,6 +408,7 @@ impl ServedProbeSession {
         }
         if self.time.is_over() {
             self.loads.cease(outbox);
+            self.rr.cease(&self.start, self.start.options.limits.max_duration);
             self.streams.stop_recording();
         }
         if self.is_blocked() {
@@ -424,7 +447,7 @@ impl ServedProbeSession {
         if let Some(time) = self.activity.news() {
             self.start.registry.mark_active(self.start.number, time);
         }
-        let is_idle = self.activity.is_over(now) && (self.streams.exist() || self.loads.exist());
+        let is_idle = self.activity.is_over(now) && (self.streams.exist() || self.loads.exist() || self.rr.exists());
         if is_idle { Err(SessionEnd::Idle) } else { Ok(()) }
     }
 
@@ -464,7 +487,8 @@ impl ServedProbeSession {
             self.start.registry.count_test();
         }
         // The threads end before the client is notified.
-        let Self { start, way, streams, loads, .. } = self;
+        let Self { start, way, streams, loads, mut rr, .. } = self;
+        rr.end(&start);
         drop((streams, loads, way));
         if matches!(
             error.map(|error| error.code()),

@@ -215,6 +215,11 @@ impl ReturnPath {
         Ok(ReturnPathState::Own { socket, since, port: port.ok_or("the kernel gave no port")? })
     }
 
+    /// Socket on a port of its own, at the address that the client reached.
+    pub(super) fn bind_own(&self) -> linerate_sys::Result<UdpSocket> {
+        self.bind(self.local, None)
+    }
+
     fn bind(&self, address: Option<IpAddr>, port: Option<Port>) -> linerate_sys::Result<UdpSocket> {
         let family = address.map(AddressFamily::of).or(self.options.family);
         net::bind_udp(&UdpOptions {

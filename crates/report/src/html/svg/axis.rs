@@ -21,6 +21,7 @@ pub(super) fn axis_unit(unit: FigureUnit, largest: f64) -> (f64, String) {
         FigureUnit::Packets => named(&[(1.0, "packets")]),
         FigureUnit::Segments => named(&[(1.0, "segments")]),
         FigureUnit::RoundTripsPerMinute => named(&[(1.0, "RPM")]),
+        FigureUnit::PerSecond => named(&[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s")]),
         FigureUnit::One => named(&[(1.0, "")]),
     };
     let fits = steps.iter().rposition(|(factor, _)| 2.0 * factor <= largest).unwrap_or(0);

@@ -5,6 +5,7 @@ pub mod doctor;
 pub mod load;
 pub mod path;
 pub mod rfc6349;
+pub mod rr;
 pub mod throughput;
 pub mod tune;
 pub mod web;
@@ -23,6 +24,7 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, run: &RunDocument) {
         RunResult::Path(document) => path::complete(presentation, document),
         RunResult::Load(document) => load::complete(presentation, document),
         RunResult::Rfc6349(document) => rfc6349::complete(presentation, document),
+        RunResult::Rr(document) => rr::complete(presentation, document),
         RunResult::Diagnose(document) => diagnose::complete(presentation, document),
         RunResult::Tune(document) => tune::complete(presentation, document),
         RunResult::Doctor(document) => doctor::complete(presentation, document),

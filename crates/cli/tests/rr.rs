@@ -1,0 +1,78 @@
+//! Tests of `linerate rr`: all kinds over loopback, an emulated path, and servers that cannot answer.
+
+mod support;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use support::document::{array, number, text};
+use support::lab::lab_command;
+use support::process::run;
+use support::{Program, Server, linerate};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn measured(server: &Server, options: &[&str]) -> Value {
+    let mut command = linerate();
+    command.args(["rr", "127.0.0.1", "-p", &server.port.to_string(), "-t", "1s", "--json", "--quiet"]).args(options);
+    run(command, LIMIT).expect_code(0).json()
+}
+
+#[test]
+fn every_kind_reports_rate_and_percentiles() {
+    let server = Server::start(Program::Linerate, &[]);
+    for (options, mode) in [(&["-P", "2"][..], "tcp"), (&["--connect"], "connect"), (&["--udp"], "udp")] {
+        let document = measured(&server, &[options, &["--request", "64", "--response", "1k"]].concat());
+        assert_eq!((text(&document, "/mode"), text(&document, "/schedule")), (mode, "closed"));
+        assert_eq!((number(&document, "/request_bytes"), number(&document, "/response_bytes")), (64.0, 1000.0));
+        let (rate, count) = (number(&document, "/transactions_per_second"), number(&document, "/transactions"));
+        let measured = number(&document, "/measured_ns") / 1e9;
+        assert!((rate * measured / count - 1.0).abs() < 1e-6 && count > 100.0, "{document:#}");
+        let percentiles =
+            ["min", "p50", "p90", "p99", "p99_9", "max"].map(|name| number(&document, &format!("/latency/{name}_ns")));
+        assert!(percentiles.is_sorted() && percentiles[0] > 1000.0, "{percentiles:?}");
+        let in_histogram: f64 = array(&document, "/histogram").iter().map(|bucket| number(bucket, "/count")).sum();
+        assert!((in_histogram - count).abs() < 0.5);
+        assert!(document["service_time"].is_null());
+        assert_eq!(document["lost"].is_null(), mode != "udp");
+    }
+}
+
+/// A round trip of 20.1 ms: the exact one round trip in virtual time, with and without a handshake.
+#[test]
+fn an_emulated_path_has_its_round_trip() {
+    for (options, round_trips) in [(&["--tcp"][..], 1.0), (&["--connect"], 2.0), (&["--udp"], 1.0)] {
+        let arguments = [&["linerate", "rr", "far", "-t", "3s", "--json", "--quiet"][..], options].concat();
+        let document: Value = run(lab_command("300m-20ms", &arguments), LIMIT).expect_code(0).json();
+        let expected = 20.1e6 * round_trips;
+        let median = number(&document, "/latency/p50_ns");
+        assert!((median / expected - 1.0).abs() < 0.02, "{options:?}: {median} ns instead of {expected}");
+    }
+}
+
+#[test]
+fn other_servers_are_named_with_the_remedy() {
+    let server = Server::start(Program::Iperf3, &[]);
+    let mut command = linerate();
+    command.args(["rr", "127.0.0.1", "-p", &server.port.to_string(), "-t", "1s"]);
+    let ended = run(command, LIMIT).expect_code(2);
+    assert!(
+        ended.stderr.contains("the server is iperf3") && ended.stderr.contains("linerate serve"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(ended.stdout, "");
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_refused() {
+    let mut command = linerate();
+    command.args(["rr", "127.0.0.1", "--udp", "--response", "70000"]);
+    let ended = run(command, LIMIT).expect_code(2);
+    assert!(ended.stderr.contains("65507 bytes at most"), "{}", ended.stderr);
+    for wrong in [["--request", "0"], ["--rate", "0"], ["-P", "257"]] {
+        let mut command = linerate();
+        command.args(["rr", "127.0.0.1"]).args(wrong);
+        run(command, LIMIT).expect_code(2);
+    }
+}

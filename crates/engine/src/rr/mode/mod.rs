@@ -1,0 +1,137 @@
+//! Kinds of transaction, one per file.
+
+mod connect;
+mod tcp;
+mod udp;
+
+use core::time::Duration;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+
+use linerate_model::rr::RrMode;
+use linerate_sys::{clock, host, options};
+use linerate_units::{ByteCount, MonotonicTime};
+use linerate_wire::probe::RrReady;
+
+use super::RrOptions;
+use super::flow::FlowWatch;
+use crate::probe::{ProbeSession, Result};
+
+/// Longest time in which a thread that waits does not notice its orders.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Most bytes of one read or write.
+const BUFFER: usize = 64 << 10;
+
+/// Reason why a flow ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TransactionFailure {
+    /// It was stopped.
+    Stopped,
+    /// It cannot go on.
+    Broken(String),
+}
+
+impl TransactionFailure {
+    fn io(operation: &str, cause: &io::Error) -> Self {
+        Self::Broken(format!("{operation}: {}", linerate_sys::describe_os_error(cause)))
+    }
+}
+
+/// A flow on which one transaction takes place at a time.
+pub(super) trait Transactor: Send {
+    /// Sends a request and waits for its response; `false` when the request is lost.
+    fn transact(&mut self, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure>;
+}
+
+/// Opens a flow.
+pub(super) fn open(session: &ProbeSession, options: &RrOptions, ready: RrReady) -> Result<Box<dyn Transactor>> {
+    Ok(match options.mode {
+        RrMode::Tcp => Box::new(tcp::TcpFlow::open(session, options)?),
+        RrMode::Connect => Box::new(connect::ConnectFlow::new(session, options)?),
+        RrMode::Udp => Box::new(udp::UdpFlow::open(session, options, ready)?),
+    })
+}
+
+/// Random bytes, as those of a test: nothing on the path compresses them.
+fn random_payload(size: ByteCount) -> Result<Vec<u8>> {
+    let mut payload = vec![0; size.to_usize()];
+    host::random_bytes(&mut payload)?;
+    Ok(payload)
+}
+
+/// Prepares a connection for transactions.
+fn prepare(stream: &TcpStream) -> linerate_sys::Result<()> {
+    options::set_receive_timeout(stream, Some(STOP_POLL_INTERVAL))?;
+    options::set_send_timeout(stream, Some(STOP_POLL_INTERVAL))
+}
+
+/// Waits of one transaction on a connection.
+struct ResponseWait<'a> {
+    watch: &'a FlowWatch,
+    /// Deadline, from the first timeout of the kernel on.
+    until: Option<MonotonicTime>,
+}
+
+impl<'a> ResponseWait<'a> {
+    const fn new(watch: &'a FlowWatch) -> Self {
+        Self { watch, until: None }
+    }
+
+    /// After a timeout of the kernel: `Ok` to go on.
+    fn go_on(&mut self, operation: &str, error: &io::Error) -> core::result::Result<(), TransactionFailure> {
+        match error.kind() {
+            io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {}
+            _ => return Err(TransactionFailure::io(operation, error)),
+        }
+        if self.watch.is_stopping() {
+            return Err(TransactionFailure::Stopped);
+        }
+        let (now, limit) = (clock::monotonic_now(), self.watch.timeout);
+        if now < *self.until.get_or_insert(now + limit.saturating_sub(STOP_POLL_INTERVAL)) {
+            return Ok(());
+        }
+        let limit = linerate_units::display::duration(limit);
+        Err(TransactionFailure::Broken(format!("{operation}: no progress within {limit} (--timeout)")))
+    }
+}
+
+/// Writes all of a request.
+fn send(stream: &mut TcpStream, mut request: &[u8], watch: &FlowWatch) -> core::result::Result<(), TransactionFailure> {
+    let mut wait = ResponseWait::new(watch);
+    while !request.is_empty() {
+        match stream.write(request) {
+            Ok(count) => request = &request[count..],
+            Err(error) => wait.go_on("sending a request", &error)?,
+        }
+    }
+    Ok(())
+}
+
+/// Reads exactly one response.
+fn receive(
+    stream: &mut TcpStream,
+    size: ByteCount,
+    buffer: &mut [u8],
+    watch: &FlowWatch,
+) -> core::result::Result<(), TransactionFailure> {
+    let (mut left, mut wait) = (size.to_usize(), ResponseWait::new(watch));
+    while left > 0 {
+        let most = left.min(buffer.len());
+        match stream.read(&mut buffer[..most]) {
+            Ok(0) => {
+                return Err(TransactionFailure::Broken(
+                    "waiting for a response: the server closed the connection".to_owned(),
+                ));
+            }
+            Ok(count) => left -= count,
+            Err(error) => wait.go_on("waiting for a response", &error)?,
+        }
+    }
+    Ok(())
+}
+
+/// Buffer for responses.
+fn response_buffer(options: &RrOptions) -> Vec<u8> {
+    vec![0; options.response.to_usize().clamp(1, BUFFER)]
+}

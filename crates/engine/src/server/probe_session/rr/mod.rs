@@ -1,0 +1,249 @@
+//! Requests that a session answers: one test at a time, on threads of its own.
+//!
+//! Each TCP connection has a thread that blocks in the kernel until its request has arrived: the fewest system calls for
+//! each transaction, and no second thread whose wake-up would be in the client's figures. UDP flows share one socket and
+//! one thread.
+
+mod connections;
+mod datagrams;
+
+use core::time::Duration;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use linerate_model::rr::RrMode;
+use linerate_sys::{clock, host};
+use linerate_units::{ByteCount, MonotonicTime, Port};
+use linerate_wire::cookie::{Cookie, SessionToken};
+use linerate_wire::probe::{ProbeResponse, RrOrder, RrReady, RrReport};
+
+use super::{AnswerOutbox, RequestOutcome};
+use crate::resources::{DESCRIPTORS_PER_FLOW, FLOW_MEMORY, MemoryLease, ResourceAccount};
+use crate::server::session::SessionStart;
+use crate::server_rate::RateAccount;
+pub(in crate::server) use connections::ConnectionQueue;
+
+/// Longest time in which a thread does not notice that its test is over.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Time since the last transaction for which the session has traffic.
+const BUSY: Duration = Duration::from_secs(1);
+
+/// Most bytes of one read or write.
+const BUFFER: usize = 64 << 10;
+
+/// Largest datagram.
+const MAX_DATAGRAM: usize = 65_535;
+
+/// Connections expected in a test with a connection per transaction: as many as the client makes.
+const UNLIMITED_CONNECTIONS: usize = usize::MAX / 2;
+
+/// State that the threads share.
+pub(super) struct RrState {
+    order: RrOrder,
+    stopping: AtomicBool,
+    transactions: AtomicU64,
+    /// Nanoseconds of processor time of the threads that have ended.
+    processor: AtomicU64,
+    /// Time of the last transaction, in nanoseconds of the monotonic clock; 0 for never.
+    last: AtomicU64,
+    rate: Option<RateAccount>,
+    stall_limit: Duration,
+    /// Bytes of responses.
+    payload: Vec<u8>,
+}
+
+impl RrState {
+    fn new(order: RrOrder, account: &ResourceAccount, stall_limit: Duration) -> Result<Self, String> {
+        // Random bytes, as those of a test: nothing on the path compresses them.
+        let mut payload = vec![0; order.response.to_usize().min(BUFFER)];
+        host::random_bytes(&mut payload).map_err(|cause| cause.to_string())?;
+        Ok(Self {
+            order,
+            stopping: AtomicBool::new(false),
+            transactions: AtomicU64::new(0),
+            processor: AtomicU64::new(0),
+            last: AtomicU64::new(0),
+            rate: account.rate(),
+            stall_limit,
+            payload,
+        })
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    fn count_transaction(&self) {
+        self.transactions.fetch_add(1, Ordering::Relaxed);
+        self.last.store(clock::monotonic_now().as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Counts bytes in the rate of the server, and waits while they exceed it.
+    fn pay(&self, bytes: usize) {
+        let Some(rate) = &self.rate else { return };
+        let now = clock::monotonic_now();
+        rate.count(ByteCount::from_usize(bytes), now);
+        while let Some(until) = rate.deferred_until(clock::monotonic_now()).filter(|_| !self.is_stopping()) {
+            clock::sleep_until(until.min(clock::monotonic_now() + STOP_POLL_INTERVAL));
+        }
+    }
+
+    /// Adds the processor time of the calling thread, which ends.
+    fn add_processor_time(&self) {
+        let time = u64::try_from(clock::thread_cpu_time().as_nanos()).unwrap_or(u64::MAX);
+        self.processor.fetch_add(time, Ordering::Relaxed);
+    }
+}
+
+/// The running test of a session.
+struct RunningRr {
+    state: Arc<RrState>,
+    queue: Option<Arc<ConnectionQueue>>,
+    threads: Vec<JoinHandle<()>>,
+    _memory: MemoryLease,
+}
+
+/// Tests of a session, one after another.
+pub(super) struct SessionRr {
+    token: SessionToken,
+    account: ResourceAccount,
+    running: Option<RunningRr>,
+    /// Report of a test that the server ended.
+    ended: Option<RrReport>,
+}
+
+impl SessionRr {
+    pub(super) fn new(token: SessionToken, account: ResourceAccount) -> Self {
+        Self { token, account, running: None, ended: None }
+    }
+
+    /// True while a test is prepared or runs.
+    pub(super) fn exists(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// True when there have been transactions in the last second.
+    pub(super) fn is_busy(&self, now: MonotonicTime) -> bool {
+        let last = self.running.as_ref().map_or(0, |running| running.state.last.load(Ordering::Relaxed));
+        last > 0 && now.since(MonotonicTime::from_nanos(last)) < BUSY
+    }
+
+    /// Starts to answer requests; `bind` makes a socket for UDP on the address that the client reached.
+    pub(super) fn start(
+        &mut self,
+        order: RrOrder,
+        start: &SessionStart,
+        bind: impl FnOnce() -> linerate_sys::Result<UdpSocket>,
+        outbox: &mut AnswerOutbox,
+    ) -> RequestOutcome {
+        self.end(start);
+        self.ended = None;
+        let threads = if order.mode == RrMode::Udp { 1 } else { order.flows };
+        // Connections that wait for a thread have a descriptor, too.
+        let descriptors = u64::from(threads) * DESCRIPTORS_PER_FLOW;
+        let memory = ByteCount::new(FLOW_MEMORY.get() * u64::from(threads));
+        let memory = self.account.lease_flows(memory, descriptors).map_err(|error| error.to_string())?;
+        let state = Arc::new(RrState::new(order, &self.account, start.options.stall_timeout)?);
+        let mut running = RunningRr { state, queue: None, threads: Vec::new(), _memory: memory };
+        let started = match order.mode {
+            RrMode::Udp => {
+                bind().map_err(|cause| cause.to_string()).and_then(|socket| running.serve_udp(socket, self.token))
+            }
+            RrMode::Tcp | RrMode::Connect => running.serve_tcp(start, Cookie::load(self.token)).map(|()| None),
+        };
+        // A test that could not start ends here with its threads.
+        self.running = Some(running);
+        match started {
+            Ok(port) => outbox.say(ProbeResponse::RrReady(RrReady { port })),
+            Err(reason) => {
+                self.end(start);
+                return Err(reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the test and reports it.
+    pub(super) fn stop(&mut self, start: &SessionStart, outbox: &mut AnswerOutbox) -> RequestOutcome {
+        let report = self.end(start).or_else(|| self.ended.take()).ok_or("there is no test of requests")?;
+        outbox.say(ProbeResponse::RrEnd(report));
+        Ok(())
+    }
+
+    /// Ends the test by this limit of the server; its report waits for the client's request.
+    pub(super) fn cease(&mut self, start: &SessionStart, limit: Option<Duration>) {
+        if let Some(report) = self.end(start) {
+            self.ended = Some(RrReport { ended_by_limit: limit, ..report });
+        }
+    }
+
+    /// Ends the test, if there is one.
+    pub(super) fn end(&mut self, start: &SessionStart) -> Option<RrReport> {
+        let running = self.running.take()?;
+        if running.queue.is_some() {
+            start.registry.expect_no_more(&Cookie::load(self.token), &start.inbox);
+        }
+        Some(running.finish())
+    }
+}
+
+impl RunningRr {
+    fn serve_tcp(&mut self, start: &SessionStart, cookie: Cookie) -> Result<(), String> {
+        let flows = usize::try_from(self.state.order.flows).unwrap_or(1);
+        let queue = Arc::new(ConnectionQueue::new(flows));
+        self.queue = Some(Arc::clone(&queue));
+        for _ in 0..flows {
+            let (state, queue) = (Arc::clone(&self.state), Arc::clone(&queue));
+            self.spawn(move || connections::serve(&state, &queue))?;
+        }
+        let count = if self.state.order.mode == RrMode::Connect { UNLIMITED_CONNECTIONS } else { flows };
+        let expected = start.registry.expect_connections(cookie, &start.inbox, count, queue);
+        expected.then_some(()).ok_or_else(|| "the session's token is in use".to_owned())
+    }
+
+    fn serve_udp(&mut self, socket: UdpSocket, token: SessionToken) -> Result<Option<Port>, String> {
+        let port = socket.local_addr().ok().and_then(|local| Port::new(local.port()));
+        let state = Arc::clone(&self.state);
+        self.spawn(move || datagrams::serve(&state, &socket, token))?;
+        Ok(port)
+    }
+
+    fn spawn(&mut self, serve: impl FnOnce() + Send + 'static) -> Result<(), String> {
+        let state = Arc::clone(&self.state);
+        let thread = std::thread::Builder::new().name("rr".into()).stack_size(256 << 10).spawn(move || {
+            serve();
+            state.add_processor_time();
+        });
+        let failed = |cause| format!("starting a thread: {}", linerate_sys::describe_os_error(&cause));
+        self.threads.push(thread.map_err(failed)?);
+        Ok(())
+    }
+
+    fn finish(mut self) -> RrReport {
+        self.halt();
+        RrReport {
+            transactions: self.state.transactions.load(Ordering::Relaxed),
+            processor: Some(Duration::from_nanos(self.state.processor.load(Ordering::Relaxed))),
+            ended_by_limit: None,
+        }
+    }
+
+    fn halt(&mut self) {
+        self.state.stopping.store(true, Ordering::Release);
+        if let Some(queue) = &self.queue {
+            queue.close();
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for RunningRr {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
