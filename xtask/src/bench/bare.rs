@@ -48,6 +48,8 @@ pub(super) fn run(arguments: &[String]) -> Result<bool> {
             println!("{}", send(server, seconds, BareOrder::parse(options)?)?);
             Ok(true)
         }
+        ["rr-serve", port, kind] => super::rr::serve(port, kind),
+        ["rr-send", port, kind, seconds] => super::rr::send(port, kind, seconds),
         ["get", host, port, seconds] => {
             let server = SocketAddr::new(host.parse().context("an address")?, port.parse().context("a port")?);
             println!("{}", get(server, Duration::from_secs(seconds.parse().context("seconds")?))?);

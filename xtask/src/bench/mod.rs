@@ -18,6 +18,7 @@ mod program;
 mod relay;
 mod report;
 mod result;
+mod rr;
 pub(crate) mod run;
 mod series;
 mod statistics;
@@ -49,6 +50,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     match arguments.split_first() {
         Some((first, remaining)) if first == "lab" => return lab::run(remaining),
         Some((first, remaining)) if first == "bare" => return bare::run(remaining),
+        Some((first, remaining)) if first == "rr" => return rr::run(remaining),
         _ => {}
     }
     let arguments = BenchArguments::parse(arguments)?;

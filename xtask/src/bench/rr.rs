@@ -1,0 +1,215 @@
+//! Requests and responses: `linerate rr` against a bare loop over the same system calls, in the same processes and threads.
+//!
+//! `bench rr [ROUNDS] [--linerate FILE]` runs both in random order, and compares only the rates of one round. The bare loop is `bench bare
+//! rr-serve PORT KIND` and `bench bare rr-send PORT KIND SECONDS`: one blocking thread at either end, for connections an accepting
+//! one more, with two looks at the clock for each transaction and nothing else.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::statistics::{XorShift64, bootstrap_median, median, ratios};
+
+/// Kinds of transaction, by the options of `linerate rr`.
+const KINDS: [&str; 3] = ["tcp", "connect", "udp"];
+
+/// Bytes that precede a request on a connection of its own: linerate's token.
+const TOKEN: usize = 37;
+
+/// Seconds of a run.
+const SECONDS: u64 = 2;
+
+/// Longest time until a server listens.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// Runs the comparison and prints a line for each kind; false when a median is more than 2 % below the bare loop's.
+pub(super) fn run(arguments: &[String]) -> Result<bool> {
+    let mut rounds = 15;
+    let mut linerate = None;
+    let mut remaining = arguments.iter();
+    while let Some(argument) = remaining.next() {
+        match argument.as_str() {
+            "--linerate" => linerate = Some(PathBuf::from(remaining.next().context("--linerate FILE")?)),
+            number => rounds = number.parse().context("usage: cargo xtask bench rr [ROUNDS] [--linerate FILE]")?,
+        }
+    }
+    let linerate = linerate.map_or_else(super::build, Ok)?;
+    let own = std::env::current_exe()?;
+    let mut is_near = true;
+    for kind in KINDS {
+        let (mut ours, mut bare) = (Vec::new(), Vec::new());
+        for round in 0..rounds {
+            let mut order = [true, false];
+            XorShift64::new(round + 1).shuffle(&mut order);
+            for is_ours in order {
+                if is_ours {
+                    ours.push(Some(linerate_rate(&linerate, kind)?));
+                } else {
+                    bare.push(Some(bare_rate(&own, kind)?));
+                }
+            }
+        }
+        let rate = |rates: &[Option<f64>]| median(&rates.iter().copied().flatten().collect::<Vec<_>>()).unwrap_or(0.0);
+        let ratio = bootstrap_median(&ratios(&ours, &bare)).context("no round")?;
+        println!(
+            "{kind:8} linerate {:8.0}/s  bare {:8.0}/s  ratio {:.3} ({:.3} to {:.3}), {rounds} rounds",
+            rate(&ours),
+            rate(&bare),
+            ratio.median,
+            ratio.low,
+            ratio.high
+        );
+        is_near &= ratio.high >= 0.98;
+    }
+    Ok(is_near)
+}
+
+/// A process that is ended with this.
+struct RunningServer(Child);
+
+impl Drop for RunningServer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+fn start(program: &std::path::Path, arguments: &[&str], port: u16) -> Result<RunningServer> {
+    let child = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let server = RunningServer(child);
+    let end = Instant::now() + START_LIMIT;
+    while Instant::now() < end {
+        if is_listening(port) {
+            return Ok(server);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    bail!("{} does not listen on port {port}", program.display())
+}
+
+/// Looks for a listener without connecting: the bare server takes each connection for a client's.
+fn is_listening(port: u16) -> bool {
+    let wanted = format!(":{port:04X}");
+    let is_it = |line: &str| {
+        let mut fields = line.split_whitespace().skip(1);
+        fields.next().is_some_and(|local| local.ends_with(&wanted)) && fields.nth(1) == Some("0A")
+    };
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+    tables.into_iter().flatten().any(|table| table.lines().any(is_it))
+}
+
+fn output(program: &std::path::Path, arguments: &[&str]) -> Result<String> {
+    let done = Command::new(program).args(arguments).stderr(Stdio::inherit()).output()?;
+    ensure!(done.status.success(), "{} {arguments:?} ended with {}", program.display(), done.status);
+    Ok(String::from_utf8(done.stdout)?)
+}
+
+fn linerate_rate(program: &std::path::Path, kind: &str) -> Result<f64> {
+    let port = free_port()?;
+    let text = port.to_string();
+    let _server = start(program, &["serve", "-B", "127.0.0.1", "-p", &text], port)?;
+    let (kind, seconds) = (format!("--{kind}"), format!("{SECONDS}s"));
+    let line = ["--no-history", "rr", "127.0.0.1", "-p", &text, &kind, "-t", &seconds, "--json", "--quiet"];
+    let document: Value = serde_json::from_str(&output(program, &line)?)?;
+    document["transactions_per_second"].as_f64().context("no rate in the document")
+}
+
+fn bare_rate(own: &std::path::Path, kind: &str) -> Result<f64> {
+    let port = free_port()?;
+    let text = port.to_string();
+    let _server = start(own, &["bench", "bare", "rr-serve", &text, kind], port)?;
+    let rate = output(own, &["bench", "bare", "rr-send", &text, kind, &SECONDS.to_string()])?;
+    rate.trim().parse().context("a rate")
+}
+
+/// Server of the bare loop, which is ended by its signal.
+pub(super) fn serve(port: &str, kind: &str) -> Result<bool> {
+    let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port.parse().context("a port")?);
+    let datagrams = UdpSocket::bind(address)?;
+    let listener = TcpListener::bind(address)?;
+    if kind == "udp" {
+        let mut byte = [0; 1];
+        loop {
+            let (_, from) = datagrams.recv_from(&mut byte)?;
+            datagrams.send_to(&byte, from)?;
+        }
+    }
+    // Connections go to another thread, as linerate's do.
+    let (sender, connections) = channel::<TcpStream>();
+    let is_one_each = kind == "connect";
+    std::thread::spawn(move || {
+        for stream in connections {
+            let _ = answer(stream, is_one_each);
+        }
+    });
+    loop {
+        let mut stream = listener.accept()?.0;
+        if is_one_each {
+            stream.read_exact(&mut [0; TOKEN])?;
+        }
+        sender.send(stream)?;
+    }
+}
+
+fn answer(mut stream: TcpStream, is_one_each: bool) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut byte = [0; 1];
+    loop {
+        stream.read_exact(&mut byte)?;
+        stream.write_all(&byte)?;
+        if is_one_each {
+            return Ok(());
+        }
+    }
+}
+
+/// Client of the bare loop; prints transactions per second.
+pub(super) fn send(port: &str, kind: &str, seconds: &str) -> Result<bool> {
+    let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port.parse().context("a port")?);
+    let time = Duration::from_secs(seconds.parse().context("seconds")?);
+    let mut transact: Box<dyn FnMut() -> std::io::Result<()>> = match kind {
+        "tcp" => {
+            let mut stream = TcpStream::connect(address)?;
+            stream.set_nodelay(true)?;
+            Box::new(move || {
+                stream.write_all(&[7])?;
+                stream.read_exact(&mut [0])
+            })
+        }
+        "connect" => Box::new(move || {
+            let mut stream = TcpStream::connect(address)?;
+            stream.set_nodelay(true)?;
+            stream.write_all(&[7; TOKEN + 1])?;
+            stream.read_exact(&mut [0])?;
+            stream.read(&mut [0]).map(drop)
+        }),
+        "udp" => {
+            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+            socket.connect(address)?;
+            Box::new(move || {
+                socket.send(&[7])?;
+                socket.recv(&mut [0]).map(drop)
+            })
+        }
+        other => bail!("unknown kind '{other}' (expected one of: {})", KINDS.join(", ")),
+    };
+    let start = Instant::now();
+    let (mut now, mut count) = (start, 0_u32);
+    while now < start + time {
+        transact()?;
+        now = Instant::now();
+        count += 1;
+    }
+    println!("{}", f64::from(count) / (now - start).as_secs_f64());
+    Ok(true)
+}
