@@ -70,7 +70,9 @@ fn every_measuring_command_reports_while_it_measures() {
         let samples: Vec<&Value> = events.iter().filter(|event| event["event"] == "sample").collect();
         assert!(samples.len() >= 2, "{line}: {kinds:?}");
         let is_known = |event: &&&Value| {
-            ["up_bits_per_second", "down_bits_per_second", "rtt_ns"].iter().any(|key| event[*key].as_f64() > Some(0.0))
+            ["up_bits_per_second", "down_bits_per_second", "rtt_ns", "transactions_per_second"]
+                .iter()
+                .any(|key| event[*key].as_f64() > Some(0.0))
         };
         assert!(samples.iter().filter(is_known).count() >= 2, "{line}: {samples:#?}");
         // They come while it measures, not at its end.

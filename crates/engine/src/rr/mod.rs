@@ -44,7 +44,7 @@ pub const MAX_FLOWS: u32 = MAX_RR_FLOWS;
 const START_DELAY: Duration = Duration::from_millis(20);
 
 /// Interval of progress reports.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Options of a test.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ impl RrOptions {
 pub enum RrEvent {
     /// Requests begin, for this time.
     Started(Duration),
-    /// Transactions of the last second.
+    /// Transactions since the last report.
     Progress {
         /// Transactions per second since the last report.
         transactions_per_second: f64,
