@@ -95,6 +95,13 @@ fn intervals(document: &RrDocument) -> Option<ReportTable> {
     table.non_empty()
 }
 
+/// Bound of the 1-2-5 series, which has no decimals.
+fn bound(nanoseconds: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "µs"), (1, "ns")];
+    let (size, unit) = units.into_iter().find(|(size, _)| nanoseconds >= *size).unwrap_or((1, "ns"));
+    format!("{} {unit}", nanoseconds / size)
+}
+
 /// Shares of the transactions by latency, without the rare ones at either end.
 fn histogram<'a>(document: &RrDocument) -> Option<Chart<'a>> {
     let total: u64 = document.histogram.iter().map(|bucket| bucket.count).sum();
@@ -104,10 +111,7 @@ fn histogram<'a>(document: &RrDocument) -> Option<Chart<'a>> {
     let first = document.histogram.iter().position(is_shown)?;
     let last = document.histogram.iter().rposition(is_shown)?;
     let shown = &document.histogram[first..=last];
-    let bounds = |bucket: &LatencyBucket| {
-        let [from, below] = [bucket.from_ns, bucket.below_ns].map(|time| Quantity::nanoseconds(time).display_text());
-        format!("{from} – {below}")
-    };
+    let bounds = |bucket: &LatencyBucket| format!("{}–{}", bound(bucket.from_ns), bound(bucket.below_ns));
     let row = |bucket: &LatencyBucket| BarGroup { label: bounds(bucket), bars: vec![(Some(share(bucket)), None)] };
     let text = |bucket: &LatencyBucket| format!("{} {}", bounds(bucket), Quantity::share(share(bucket)).display_text());
     let title = "Transactions by latency";
