@@ -2,7 +2,8 @@
 //!
 //! `bench rr [ROUNDS] [--linerate FILE]` runs both in random order, and compares only the rates of one round. The bare loop is `bench bare
 //! rr-serve PORT KIND` and `bench bare rr-send PORT KIND SECONDS`: one blocking thread at either end, for connections an accepting
-//! one more, with two looks at the clock for each transaction and nothing else.
+//! one more, with two looks at the clock for each transaction and nothing else. netperf takes part where it is in PATH, for
+//! information: its server has another layout of processes.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -40,34 +41,103 @@ pub(super) fn run(arguments: &[String]) -> Result<bool> {
         }
     }
     let linerate = linerate.map_or_else(super::build, Ok)?;
-    let own = std::env::current_exe()?;
+    let programs = Programs { linerate, own: std::env::current_exe()?, has_netperf: has_netperf() };
     let mut is_near = true;
     for kind in KINDS {
-        let (mut ours, mut bare) = (Vec::new(), Vec::new());
+        let mut rates: [Vec<Option<f64>>; 3] = Default::default();
         for round in 0..rounds {
-            let mut order = [true, false];
+            let mut order = [Candidate::Linerate, Candidate::Bare, Candidate::Netperf];
             XorShift64::new(round + 1).shuffle(&mut order);
-            for is_ours in order {
-                if is_ours {
-                    ours.push(Some(linerate_rate(&linerate, kind)?));
-                } else {
-                    bare.push(Some(bare_rate(&own, kind)?));
-                }
+            for candidate in order {
+                rates[candidate as usize].push(programs.rate(candidate, kind)?);
             }
         }
-        let rate = |rates: &[Option<f64>]| median(&rates.iter().copied().flatten().collect::<Vec<_>>()).unwrap_or(0.0);
-        let ratio = bootstrap_median(&ratios(&ours, &bare)).context("no round")?;
-        println!(
-            "{kind:8} linerate {:8.0}/s  bare {:8.0}/s  ratio {:.3} ({:.3} to {:.3}), {rounds} rounds",
-            rate(&ours),
-            rate(&bare),
-            ratio.median,
-            ratio.low,
-            ratio.high
-        );
-        is_near &= ratio.high >= 0.98;
+        let [ours, bare, netperf] = &rates;
+        is_near &= compare(kind, ours, "bare", bare)?;
+        if programs.has_netperf {
+            compare(kind, ours, "netperf", netperf)?;
+        }
     }
     Ok(is_near)
+}
+
+/// Prints the ratio of two candidates; false when it is below 98 % with its interval.
+fn compare(kind: &str, ours: &[Option<f64>], name: &str, other: &[Option<f64>]) -> Result<bool> {
+    let rate = |rates: &[Option<f64>]| median(&rates.iter().copied().flatten().collect::<Vec<_>>()).unwrap_or(0.0);
+    let ratio = bootstrap_median(&ratios(ours, other)).context("no round")?;
+    println!(
+        "{kind:8} linerate {:8.0}/s  {name:7} {:8.0}/s  ratio {:.3} ({:.3} to {:.3}), {} rounds",
+        rate(ours),
+        rate(other),
+        ratio.median,
+        ratio.low,
+        ratio.high,
+        ours.len()
+    );
+    Ok(ratio.high >= 0.98)
+}
+
+/// Program that is measured.
+#[derive(Clone, Copy)]
+enum Candidate {
+    Linerate,
+    Bare,
+    Netperf,
+}
+
+/// Programs of the comparison.
+struct Programs {
+    linerate: PathBuf,
+    own: PathBuf,
+    has_netperf: bool,
+}
+
+impl Programs {
+    fn rate(&self, candidate: Candidate, kind: &str) -> Result<Option<f64>> {
+        Ok(match candidate {
+            Candidate::Linerate => Some(linerate_rate(&self.linerate, kind)?),
+            Candidate::Bare => Some(bare_rate(&self.own, kind)?),
+            Candidate::Netperf if self.has_netperf => Some(netperf_rate(kind)?),
+            Candidate::Netperf => None,
+        })
+    }
+}
+
+fn has_netperf() -> bool {
+    let runs = |program: &str| Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    runs("netperf").is_ok() && runs("netserver").is_ok()
+}
+
+fn netperf_rate(kind: &str) -> Result<f64> {
+    let port = free_port()?;
+    let text = port.to_string();
+    let server = std::path::Path::new("netserver");
+    let _server = start(server, &["-D", "-4", "-L", "127.0.0.1", "-p", &text], port)?;
+    let transaction = match kind {
+        "tcp" => "TCP_RR",
+        "connect" => "TCP_CRR",
+        _ => "UDP_RR",
+    };
+    let seconds = SECONDS.to_string();
+    let line = [
+        "-4",
+        "-H",
+        "127.0.0.1",
+        "-p",
+        &text,
+        "-t",
+        transaction,
+        "-l",
+        &seconds,
+        "-P",
+        "0",
+        "-v",
+        "0",
+        "--",
+        "-r",
+        "1,1",
+    ];
+    output(std::path::Path::new("netperf"), &line)?.trim().parse().context("a rate of netperf")
 }
 
 /// A process that is ended with this.
