@@ -142,7 +142,9 @@ impl<'a> RrRecord<'a> {
     }
 
     pub(super) fn take_flows(&mut self, flows: &[FlowRecord]) {
-        flows.iter().for_each(|flow| self.flows.add(flow));
+        for flow in flows {
+            self.flows.add(flow);
+        }
         let failed = flows.iter().filter(|flow| flow.failure.is_some()).count();
         if let Some(first) = self.flows.failures.first().filter(|_| failed < flows.len()) {
             let text = format!("{failed} of {} flows failed: {first}", flows.len());

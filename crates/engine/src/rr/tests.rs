@@ -124,7 +124,7 @@ fn stalled(rate: Option<f64>) -> FlowRecord {
     FlowThread::start(server, schedule, watch, start, Duration::from_secs(2)).expect("a thread").join()
 }
 
-/// Of N requests a second, those of the first 100 ms of each second wait, the first for 100 ms: a tenth of all, evenly
+/// Requests of the first 100 ms of each second wait, the first for 100 ms: a tenth of all, evenly
 /// distributed. The share 1 - x has therefore a latency of (1 - 10 x) · 100 ms at least.
 #[test]
 fn a_stall_shows_in_an_open_loop_and_hides_in_a_closed_one() {
@@ -132,9 +132,10 @@ fn a_stall_shows_in_an_open_loop_and_hides_in_a_closed_one() {
     let percentile = |histogram: &linerate_analysis::latency_histogram::LatencyHistogram, share| {
         histogram.percentile(share).expect("latencies")
     };
-    for (share, least) in [(0.99, 90), (0.95, 50), (0.92, 20)] {
+    // The formula's value less 2 ms.
+    for (share, least) in [(0.99, 88), (0.95, 48), (0.92, 18)] {
         let found = percentile(&open.latency, share);
-        assert!(found >= Duration::from_millis(least) - Duration::from_millis(2), "{share}: {found:?}");
+        assert!(found >= Duration::from_millis(least), "{share}: {found:?}");
     }
     assert_eq!(open.transactions, 2000);
     assert!(percentile(&open.service, 0.99) < Duration::from_millis(50), "the service time hides the wait");

@@ -49,13 +49,13 @@ pub(crate) struct RrArguments {
 #[derive(Clone, Copy, Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct KindArguments {
-    /// Requests on open TCP connections, as netperf's TCP_RR (the default)
+    /// Requests on open TCP connections, as netperf's `TCP_RR` (the default)
     #[arg(long)]
     pub(crate) tcp: bool,
-    /// A new TCP connection for each request, as netperf's TCP_CRR
+    /// A new TCP connection for each request, as netperf's `TCP_CRR`
     #[arg(long)]
     pub(crate) connect: bool,
-    /// Requests in UDP datagrams, as netperf's UDP_RR
+    /// Requests in UDP datagrams, as netperf's `UDP_RR`
     #[arg(long)]
     pub(crate) udp: bool,
 }
