@@ -191,7 +191,7 @@ fn linerate_rate(program: &std::path::Path, kind: &str) -> Result<f64> {
     let (kind, seconds) = (format!("--{kind}"), format!("{SECONDS}s"));
     let line = ["--no-history", "rr", "127.0.0.1", "-p", &text, &kind, "-t", &seconds, "--json", "--quiet"];
     let document: Value = serde_json::from_str(&output(program, &line)?)?;
-    document["transactions_per_second"].as_f64().context("no rate in the document")
+    document["result"]["rr"]["transactions_per_second"].as_f64().context("no rate in the document")
 }
 
 fn bare_rate(own: &std::path::Path, kind: &str) -> Result<f64> {
