@@ -38,6 +38,7 @@ use crate::outcome::{self, PeerReport};
 use crate::probe::ProbeTarget;
 use crate::resources::ResourceAccount;
 use crate::stream::{ByteLimits, ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile};
+use crate::tls::{ConnectionUse, TlsClient, TlsClientOptions, TlsError};
 
 /// iperf3 version whose wire profile this is, announced to the server, which ignores it.
 const WIRE_PROFILE: &str = "3.21";
@@ -94,6 +95,8 @@ pub struct ClientOptions {
     pub keepalive: Option<KeepaliveSettings>,
     /// Key of a server that serves only this client.
     pub key: Option<AdmissionKey>,
+    /// TLS of the conversation; `None` is none.
+    pub tls: Option<Arc<TlsClientOptions>>,
     /// Credentials for a server that requires authentication.
     pub credentials: Option<UserCredentials>,
     /// File to send from or receive into (`-F`).
@@ -128,6 +131,7 @@ impl ClientOptions {
             send_timeout: None,
             keepalive: None,
             key: target.key,
+            tls: target.tls.clone(),
             credentials: None,
             file: None,
             cpu: None,
@@ -198,6 +202,7 @@ struct ClientDriver<'a> {
     stop: Option<&'a InterruptSignals>,
     observer: &'a mut dyn FnMut(&TestEvent),
     control: ControlConnection,
+    tls: Option<TlsClient>,
     cookie: Cookie,
     machine: ClientMachine,
     file: Option<Arc<TransferFile>>,
@@ -221,7 +226,13 @@ impl<'a> ClientDriver<'a> {
         let file = open_file(options)?;
         let stream = connect_control(options, stop)?;
         let handshake_rtts = tcp_info::read(&stream).ok().and_then(|info| info.rtt).into_iter().collect();
-        let control = ControlConnection::new(stream).map_err(|cause| Error::io(ErrorCode::SET_NON_BLOCKING, &cause))?;
+        let tls = tls_client(options)?;
+        let control = match &tls {
+            Some(tls) => {
+                tls.secure(stream, ConnectionUse::Control, stop.map(AsFd::as_fd)).map_err(|cause| tls_error(&cause))?
+            }
+            None => ControlConnection::new(stream).map_err(|cause| Error::io(ErrorCode::SET_NON_BLOCKING, &cause))?,
+        };
         let cookie = new_cookie(options.key.as_ref())?;
         let parameters = options.parameters.clone();
         Ok(Self {
@@ -232,6 +243,7 @@ impl<'a> ClientDriver<'a> {
             stop,
             observer,
             control,
+            tls,
             cookie,
             file,
             streams: Vec::new(),
@@ -270,7 +282,8 @@ impl<'a> ClientDriver<'a> {
         let now = clock::monotonic_now();
         let running = self.measurement.as_ref().filter(|_| !self.over);
         let next_wakeup = running.filter(|_| self.broken.is_none()).map(TestMeasurement::next_wakeup);
-        let timeout = [self.machine.deadline(), next_wakeup]
+        let unread = self.control.has_unread();
+        let timeout = [self.machine.deadline(), next_wakeup, unread.then_some(now)]
             .into_iter()
             .flatten()
             .chain(self.broken.as_ref().map(|(since, _)| *since + REASON_TIMEOUT))
@@ -285,7 +298,7 @@ impl<'a> ClientDriver<'a> {
             }
             poll::wait(&mut items, timeout).map_err(|cause| Error::system(ErrorCode::SELECT, &cause))?;
             let signalled = self.stop.as_ref().is_some_and(|_| !stopping) && items[1].is_readable();
-            (items[0].is_readable(), signalled)
+            (items[0].is_readable() || unread, signalled)
         };
         if let Some(measurement) = &self.measurement {
             measurement.shared().drain_waker();
@@ -356,12 +369,20 @@ impl<'a> ClientDriver<'a> {
             ControlFailure::ServerError { code, errno } => {
                 let reason =
                     (*errno > 0).then(|| linerate_sys::describe_os_error(&std::io::Error::from_raw_os_error(*errno)));
-                Error::from_server(*code, reason)
+                let error = Error::from_server(*code, reason);
+                let lacks_credentials = self.tls.is_none() && self.options.credentials.is_none();
+                if *code == ErrorCode::AUTHORIZATION && lacks_credentials {
+                    return Err(error.with_detail(AUTHORIZATION_ADVICE));
+                }
+                error
             }
             // A stream that failed at the same time explains more than a closed control connection.
             ControlFailure::ClosedUnexpectedly { .. } => match self.broken.take() {
                 Some((_, broken)) => stream_error(broken),
-                None => Error::new(failure.code()).with_detail(failure.to_string()),
+                None => match self.control.tls_failure() {
+                    Some(reason) => tls_error(&reason),
+                    None => Error::new(failure.code()).with_detail(failure.to_string()),
+                },
             },
             other => Error::new(other.code()).with_detail(other.to_string()),
         })
@@ -441,6 +462,7 @@ impl<'a> ClientDriver<'a> {
             parameters: &self.parameters,
             control: &self.control,
             cookie: self.cookie.as_bytes(),
+            tls: self.tls.as_ref(),
             cancel: self.stop.map(AsFd::as_fd),
         };
         match opening.open_streams() {
@@ -662,6 +684,19 @@ fn open_file(options: &ClientOptions) -> Result<Option<Arc<TransferFile>>> {
         StreamRole::Receiver => TransferFile::sink(name),
     };
     file.map(|file| Some(Arc::new(file))).map_err(|cause| Error::io(ErrorCode::FILE, &cause))
+}
+
+/// Remedies for a client that a server refuses for lack of authorization.
+const AUTHORIZATION_ADVICE: &str = "the server serves only clients with TLS (--tls, --tls-pin, --tls-ca or \
+                                    --shared-key-file), or known users with their password";
+
+fn tls_client(options: &ClientOptions) -> Result<Option<TlsClient>> {
+    let client = options.tls.as_ref().map(|tls| TlsClient::new(tls, &options.host)).transpose();
+    client.map_err(|cause| tls_error(&cause))
+}
+
+pub(crate) fn tls_error(cause: &TlsError) -> Error {
+    Error::new(ErrorCode::CONNECT).with_detail(cause.to_string())
 }
 
 /// Tries the host's addresses in order; the last failure is reported.

@@ -19,6 +19,7 @@ use crate::client::ClientOptions;
 use crate::control::ControlConnection;
 use crate::error::{Error, Result};
 use crate::stream::ConnectedStream;
+use crate::tls::TlsClient;
 
 /// Longest time between two looks of a data thread at its stop flag.
 pub(crate) const DATA_TIMEOUT: Duration = Duration::from_millis(100);
@@ -63,6 +64,7 @@ pub(crate) struct StreamOpening<'a> {
     pub(crate) parameters: &'a TestParameters,
     pub(crate) control: &'a ControlConnection,
     pub(crate) cookie: &'a [u8],
+    pub(crate) tls: Option<&'a TlsClient>,
     /// Becomes readable on an interrupt.
     pub(crate) cancel: Option<BorrowedFd<'a>>,
 }
@@ -110,8 +112,12 @@ impl StreamOpening<'_> {
         let stream =
             net::connect_tcp(&connect, self.cancel).map_err(|cause| setup_error(&cause, ErrorCode::STREAM_CONNECT))?;
         check_window(self.parameters, &stream)?;
-        (&stream).write_all(self.cookie).map_err(|cause| Error::io(ErrorCode::SEND_COOKIE, &cause))?;
-        Ok(stream)
+        let Some(tls) = self.tls else {
+            (&stream).write_all(self.cookie).map_err(|cause| Error::io(ErrorCode::SEND_COOKIE, &cause))?;
+            return Ok(stream);
+        };
+        tls.join(stream, self.cookie, self.cancel)
+            .map_err(|cause| Error::new(ErrorCode::STREAM_CONNECT).with_detail(cause.to_string()))
     }
 
     /// Opens a UDP stream: the server learns of it by its first datagram, and answers.
@@ -332,8 +338,14 @@ mod tests {
         });
         let parameters = TestParameters { protocol: TestProtocol::Udp, block_size: ByteCount::new(300), ..exact(1000) };
         let options = client_options(address, parameters.clone());
-        let opening =
-            StreamOpening { options: &options, parameters: &parameters, control: &control, cookie: b"", cancel: None };
+        let opening = StreamOpening {
+            options: &options,
+            parameters: &parameters,
+            control: &control,
+            cookie: b"",
+            tls: None,
+            cancel: None,
+        };
         opening.open_udp(address, role, None).expect("answered");
         thread.join().expect("no panic")
     }

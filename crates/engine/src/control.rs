@@ -4,10 +4,13 @@ use core::time::Duration;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linerate_sys::poll::{self, PollInterest};
 use linerate_sys::{clock, options};
 use linerate_units::MonotonicTime;
+
+use crate::tls::{ConnectionUse, ReceiveOutcome, TlsChannel, TlsError};
 
 /// Longest time for which a peer accepts none of a message: it is gone.
 const MAX_WRITE_STALL: Duration = Duration::from_secs(10);
@@ -20,6 +23,8 @@ const MAX_WRITE_TIME: Duration = Duration::from_secs(40);
 #[derive(Debug)]
 pub(crate) struct ControlConnection {
     stream: TcpStream,
+    /// TLS, which a reading and a writing thread share; only the one that writes sends what it has for the peer.
+    tls: Option<Arc<Mutex<TlsChannel>>>,
     unsent: UnsentBytes,
 }
 
@@ -50,7 +55,46 @@ impl ControlConnection {
         stream.set_nonblocking(true)?;
         // State bytes must not wait for earlier acknowledgements (iperf3 `iperf_connect`). A refusal only costs time.
         let _ = options::set_no_delay(&stream, true);
-        Ok(Self { stream, unsent: UnsentBytes::default() })
+        Ok(Self { stream, tls: None, unsent: UnsentBytes::default() })
+    }
+
+    /// Takes over a connected socket on which TLS begins.
+    pub(crate) fn secured(stream: TcpStream, tls: TlsChannel) -> io::Result<Self> {
+        Ok(Self { tls: Some(Arc::new(Mutex::new(tls))), ..Self::new(stream)? })
+    }
+
+    /// Returns the same connection for a thread that only reads. Nothing may be unsent.
+    pub(crate) fn reader(&self) -> io::Result<Self> {
+        Ok(Self { tls: self.tls.clone(), ..Self::new(self.stream.try_clone()?)? })
+    }
+
+    fn tls(&self) -> Option<MutexGuard<'_, TlsChannel>> {
+        Some(self.tls.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// True while TLS has not authenticated the ends yet.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.tls().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// Use that the client has named in TLS; `None` without TLS.
+    pub(crate) fn tls_use(&self) -> Option<ConnectionUse> {
+        self.tls().map(|tls| tls.usage())
+    }
+
+    /// Reason for which TLS has failed.
+    pub(crate) fn tls_failure(&self) -> Option<TlsError> {
+        self.tls()?.failure().cloned()
+    }
+
+    /// True when the client of a server with TLS uses none.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.tls().is_some_and(|tls| tls.is_foreign())
+    }
+
+    /// True when bytes can be read that the socket does not announce any more.
+    pub(crate) fn has_unread(&self) -> bool {
+        self.tls().is_some_and(|mut tls| tls.has_unread())
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {
@@ -62,6 +106,9 @@ impl ControlConnection {
     }
 
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> ControlRead {
+        if self.tls.is_some() {
+            return self.read_tls(buffer);
+        }
         loop {
             return match self.stream.read(buffer) {
                 Ok(0) => ControlRead::Closed,
@@ -73,18 +120,78 @@ impl ControlConnection {
         }
     }
 
+    /// Continues the handshake with what the socket has.
+    pub(crate) fn shake_hands(&mut self) -> ControlRead {
+        let outcome = loop {
+            let Some(mut tls) = self.tls() else { return ControlRead::Nothing };
+            if !tls.is_handshaking() && tls.failure().is_none() {
+                break ControlRead::Nothing;
+            }
+            match tls.receive(&self.stream) {
+                ReceiveOutcome::Progress => {}
+                ReceiveOutcome::Nothing => break ControlRead::Nothing,
+                ReceiveOutcome::Closed => break ControlRead::Closed,
+            }
+        };
+        // A peer that closes already does not need the answer.
+        let _ = self.flush();
+        outcome
+    }
+
+    fn read_tls(&mut self, buffer: &mut [u8]) -> ControlRead {
+        if self.is_handshaking() {
+            let outcome = self.shake_hands();
+            if outcome == ControlRead::Closed || self.is_handshaking() {
+                return outcome;
+            }
+        }
+        loop {
+            let Some(mut tls) = self.tls() else { return ControlRead::Closed };
+            match tls.read(buffer) {
+                Some(0) => return ControlRead::Closed,
+                Some(count) => return ControlRead::Bytes(count),
+                None => {}
+            }
+            match tls.receive(&self.stream) {
+                ReceiveOutcome::Progress => {}
+                ReceiveOutcome::Nothing => return ControlRead::Nothing,
+                ReceiveOutcome::Closed => break,
+            }
+        }
+        // The peer learns the reason of a failure.
+        let _ = self.flush();
+        ControlRead::Closed
+    }
+
     /// Sends as many of `bytes` as the kernel accepts, and keeps the remainder for [`Self::flush`].
     pub(crate) fn queue(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(mut tls) = self.tls() {
+            tls.write(bytes)?;
+        } else {
+            self.append(bytes);
+        }
+        self.flush()
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
         if self.is_flushed() {
             let now = clock::monotonic_now();
             self.unsent = UnsentBytes { since: now, progress: now, ..UnsentBytes::default() };
         }
         self.unsent.bytes.extend_from_slice(bytes);
-        self.flush()
+    }
+
+    /// Sends a short message outside TLS, if the kernel accepts it, to a client without TLS.
+    pub(crate) fn send_plain(&self, bytes: &[u8]) {
+        let _ = (&self.stream).write(bytes);
     }
 
     /// Sends as many of the queued bytes as the kernel accepts. A peer that accepts none for too long is gone.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let sealed = self.tls().map(|mut tls| tls.take_outgoing());
+        if let Some(sealed) = sealed.filter(|sealed| !sealed.is_empty()) {
+            self.append(&sealed);
+        }
         while !self.is_flushed() {
             match self.stream.write(&self.unsent.bytes[self.unsent.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

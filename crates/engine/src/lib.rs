@@ -35,6 +35,7 @@ mod stream;
 pub mod surroundings;
 #[cfg(test)]
 mod tests;
+pub mod tls;
 mod tracked;
 pub mod watched;
 

@@ -90,6 +90,7 @@ fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
         send_timeout: common.send_timeout,
         keepalive: common.control_keep_alive.map(keepalive),
         key: None,
+        tls: None,
         credentials: match &arguments.authentication {
             Some(authentication) => Some(credentials(authentication, common.pkcs1_padding)?),
             None => None,

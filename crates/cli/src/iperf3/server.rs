@@ -113,6 +113,7 @@ fn server_options(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
         choices: defaults.choices,
         rate_averaging: limit.map_or(defaults.rate_averaging, |limit| limit.averaging),
         admission: None,
+        tls: None,
         authenticator: match &arguments.authentication {
             Some(authentication) => Some(Arc::new(authenticator(authentication, common.pkcs1_padding)?)),
             None => None,

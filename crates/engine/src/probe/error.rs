@@ -4,6 +4,8 @@ use core::time::Duration;
 
 use linerate_units::Port;
 
+use crate::tls::TlsError;
+
 /// Service that answers on the port in place of a server with probe sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AnsweringService {
@@ -15,6 +17,8 @@ pub enum AnsweringService {
     WithoutProbes,
     /// A linerate whose hello does not list requests and responses.
     WithoutRequests,
+    /// A server that refuses clients without TLS.
+    WantsTls,
     /// Something that closed the connection, or sent an unexpected reply.
     Something,
     /// Something that sent nothing for ten seconds.
@@ -64,6 +68,9 @@ pub enum ProbeError {
     /// The control connection is gone.
     #[error("the control connection of the probe session is gone: {0}")]
     Lost(String),
+    /// TLS failed: what was tried, the reason, and the remedy.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Interrupted by a signal.
     #[error("interrupted")]
     Interrupted,
@@ -103,6 +110,9 @@ fn describe(answering: AnsweringService) -> &'static str {
         AnsweringService::Busy => "the server is busy and accepts no more clients now",
         AnsweringService::WithoutRequests => "the server is a linerate that does not answer requests yet: update it",
         AnsweringService::WithoutProbes => "the server is a linerate without probe sessions",
+        AnsweringService::WantsTls => {
+            "the server serves only clients with TLS: use --tls, --tls-pin, --tls-ca or --shared-key-file"
+        }
         AnsweringService::Something => "the service uses neither iperf3's protocol nor linerate's",
         AnsweringService::Silence => "the port is open, but its service sends nothing",
     }

@@ -47,6 +47,10 @@ const MAX_REFUSALS: usize = 64;
 const PARAMETER_EXCHANGE: u8 = 9;
 const ACCESS_DENIED: u8 = 255;
 
+/// Byte before an error code, and the code of a server that wants TLS.
+const SERVER_ERROR: u8 = 254;
+const AUTHORIZATION: [u8; 4] = 142_i32.to_be_bytes();
+
 /// The control connection.
 pub(crate) struct ControlLink {
     writer: Mutex<ControlConnection>,
@@ -114,14 +118,14 @@ impl Drop for ReadingThread {
 impl ControlLink {
     /// Starts on a connection on which the cookie has been sent, and waits for the server's hello.
     pub(super) fn start(
-        stream: TcpStream,
+        control: ControlConnection,
         stop: Option<InterruptSignals>,
     ) -> Result<(Arc<Self>, ReadingThread, ServerHello)> {
         let failed = |cause: io::Error| ProbeError::io("preparing the control connection", &cause);
-        let reader = ControlConnection::new(stream.try_clone().map_err(failed)?).map_err(failed)?;
-        let writer = Mutex::new(ControlConnection::new(stream.try_clone().map_err(failed)?).map_err(failed)?);
+        let reader = control.reader().map_err(failed)?;
+        let stream = control.stream().try_clone().map_err(failed)?;
         let link = Arc::new(Self {
-            writer,
+            writer: Mutex::new(control),
             stream,
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -184,6 +188,9 @@ impl ControlLink {
                     }
                 }
                 ControlRead::Closed => {
+                    if let Some(failure) = control.tls_failure() {
+                        return self.lose(failure.into());
+                    }
                     let known = lock(&self.state).hello.is_some();
                     return self.lose(if known {
                         ProbeError::Lost("the server closed it".to_owned())
@@ -208,7 +215,8 @@ impl ControlLink {
         let mut items =
             vec![PollItem::new(control, PollInterest::READ), PollItem::new(&self.orders, PollInterest::READ)];
         items.extend(self.stop.as_ref().map(|stop| PollItem::new(stop, PollInterest::READ)));
-        poll::wait(&mut items, Some(until.since(clock::monotonic_now())))?;
+        let left = if control.has_unread() { Duration::ZERO } else { until.since(clock::monotonic_now()) };
+        poll::wait(&mut items, Some(left))?;
         let interrupted = items.get(2).is_some_and(PollItem::is_readable);
         if interrupted { Err(ProbeError::Interrupted) } else { Ok(()) }
     }
@@ -222,6 +230,7 @@ impl ControlLink {
             return Err(ProbeError::NoProbeService(match *first {
                 PARAMETER_EXCHANGE => AnsweringService::Iperf3,
                 ACCESS_DENIED => AnsweringService::Busy,
+                SERVER_ERROR if bytes.get(1..5) == Some(&AUTHORIZATION) => AnsweringService::WantsTls,
                 _ => AnsweringService::Something,
             }));
         }

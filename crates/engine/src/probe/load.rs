@@ -3,6 +3,7 @@
 use core::time::Duration;
 use linerate_model::direction::Direction;
 use std::net::TcpStream;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 use linerate_model::tcp_info::TcpInfo;
@@ -277,6 +278,9 @@ fn connect(session: &ProbeSession, load: &LoadOptions) -> Result<TcpStream> {
     };
     let stream = session.target().connect_to(session.remote(), settings, session.stop()).map_err(ProbeError::from)?;
     let cookie = Cookie::load(session.token()?);
+    if let Some(tls) = session.tls() {
+        return Ok(tls.join(stream, cookie.as_bytes(), session.stop().map(|stop| stop.as_fd()))?);
+    }
     std::io::Write::write_all(&mut &stream, cookie.as_bytes())
         .map_err(|cause| ProbeError::io("joining a load connection to its session", &cause))?;
     Ok(stream)

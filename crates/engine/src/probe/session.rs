@@ -1,8 +1,8 @@
 //! The client's half of a probe session.
 
 use core::time::Duration;
-use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -31,7 +31,9 @@ use super::prober::{ProbeOrder, ProbeSeries};
 use super::recorder::{PacketArrivals, RecordQuota, StreamReception};
 use super::stream::{SendingThread, StreamAllowance};
 use super::target::ProbeTarget;
+use crate::control::ControlConnection;
 use crate::resources::ResourceAccount;
+use crate::tls::{ConnectionUse, TlsClient};
 
 /// Duration of the datagrams that open the channel, with an interval that doubles between these two.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,6 +45,7 @@ const MAX_OPENING_INTERVAL: Duration = Duration::from_secs(1);
 /// Dropping it ends the session; end its probers, streams and load connections first.
 pub struct ProbeSession {
     target: ProbeTarget,
+    tls: Option<TlsClient>,
     remote: SocketAddr,
     hello: ServerHello,
     handshake_rtt: Option<Duration>,
@@ -102,15 +105,20 @@ impl ProbeSession {
         host::random_bytes(&mut entropy)?;
         let cookie = Cookie::probes(entropy);
         let cookie = target.key.map_or(cookie, |key| cookie.with_key(&key));
-        (&stream)
-            .write_all(cookie.as_bytes())
-            .map_err(|cause| ProbeError::Lost(linerate_sys::describe_os_error(&cause)))?;
-        let (link, reading, hello) = ControlLink::start(stream, stop)?;
+        let tls = target.tls.as_ref().map(|tls| TlsClient::new(tls, target.address())).transpose()?;
+        let mut control = match &tls {
+            Some(tls) => tls.secure(stream, ConnectionUse::Control, stop.as_ref().map(|stop| stop.as_fd()))?,
+            None => ControlConnection::new(stream)
+                .map_err(|cause| ProbeError::io("preparing the control connection", &cause))?,
+        };
+        control.send(cookie.as_bytes()).map_err(|cause| ProbeError::Lost(linerate_sys::describe_os_error(&cause)))?;
+        let (link, reading, hello) = ControlLink::start(control, stop)?;
         if !hello.features.iter().any(|feature| feature == PROBE_FEATURE) {
             return Err(ProbeError::NoProbeService(AnsweringService::WithoutProbes));
         }
         Ok(Self {
             target: target.clone(),
+            tls,
             remote,
             hello,
             handshake_rtt,
@@ -404,6 +412,10 @@ impl ProbeSession {
 
     pub(super) fn link(&self) -> &Arc<ControlLink> {
         &self.link
+    }
+
+    pub(super) fn tls(&self) -> Option<&TlsClient> {
+        self.tls.as_ref()
     }
 
     pub(crate) fn target(&self) -> &ProbeTarget {

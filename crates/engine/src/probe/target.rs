@@ -3,6 +3,7 @@
 use core::time::Duration;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use linerate_model::address_family::AddressFamily;
 use linerate_sys::net::{self, ConnectOptions, SocketSettings};
@@ -12,6 +13,7 @@ use linerate_units::{Mss, Port};
 use linerate_wire::cookie::AdmissionKey;
 
 use super::error::{ProbeError, Result};
+use crate::tls::TlsClientOptions;
 
 /// Keepalive by which a client detects within half a minute that its server has vanished silently.
 const KEEPALIVE: KeepaliveSettings =
@@ -38,6 +40,8 @@ pub struct ProbeTarget {
     pub without_server: bool,
     /// Key of a server that serves only this client.
     pub key: Option<AdmissionKey>,
+    /// TLS of the conversation; `None` is none.
+    pub tls: Option<Arc<TlsClientOptions>>,
 }
 
 /// Segment size of the control connection: it must get through where full packets vanish silently (RFC 2923), as such
@@ -57,6 +61,7 @@ impl ProbeTarget {
             device: None,
             without_server: false,
             key: None,
+            tls: None,
             connect_timeout: Some(Duration::from_secs(10)),
         }
     }

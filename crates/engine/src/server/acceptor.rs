@@ -12,9 +12,10 @@ use linerate_sys::signals::InterruptSignals;
 use linerate_sys::{clock, net, process};
 use linerate_units::MonotonicTime;
 use linerate_wire::cookie::{Cookie, ExtensionVersion};
-use linerate_wire::error::ErrorCode;
+use linerate_wire::error::{self, ErrorCode};
 use linerate_wire::state::ControlState;
 
+use super::handshakes::HandshakeGate;
 use super::registry::{SessionInbox, SessionMessage, SessionRegistry, StreamOwner};
 use super::session::{self, SessionStart};
 use super::tcp_turns::WindowSteering;
@@ -28,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::resources::{
     ClientNetwork, DESCRIPTORS_PER_PROBE_SESSION, DESCRIPTORS_PER_STREAM, DESCRIPTORS_PER_TEST, MemoryLease,
 };
+use crate::tls::{ConnectionUse, TlsChannel};
 
 /// Most connections that have not yet sent their cookie, and most clients waiting under `--queue`, where the process may
 /// have as many descriptors.
@@ -50,6 +52,9 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
 /// Interval of reports of that.
 const EXHAUSTED_REPORT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Interval of reports of refused clients.
+const REFUSAL_REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Bounds of a server's lists, from the number of descriptors that its process may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +112,8 @@ pub(super) fn run(server: &Server, stop: Option<&InterruptSignals>, observer: &d
             last_activity: clock::monotonic_now(),
             paused_until: None,
             reported_at: None,
+            handshakes: HandshakeGate::default(),
+            refused_at: None,
         };
         let ended = Waker::new().map_err(|cause| Error::system(ErrorCode::NEW_TEST, &cause))?;
         let ended = Arc::new(ended);
@@ -129,6 +136,21 @@ fn file_limit_note(limit: u64, sessions: u64) -> Option<String> {
             systemd unit, or ulimit -n), or lower --max-sessions"
         )
     })
+}
+
+/// True when a client's first bytes are those of a TLS handshake; a cookie has only letters and digits.
+fn is_tls(cookie: &Cookie) -> bool {
+    matches!(cookie.as_bytes(), [22, 3, ..])
+}
+
+/// Drops what a refused client has sent: closing with unread bytes would reset the connection before the refusal arrives.
+fn discard(control: &ControlConnection) {
+    let mut buffer = [0; 4 << 10];
+    for _ in 0..16 {
+        if !matches!(io::Read::read(&mut control.stream(), &mut buffer), Ok(1..)) {
+            return;
+        }
+    }
 }
 
 /// Refuses a client.
@@ -156,6 +178,10 @@ struct ConnectionAcceptor<'scope, 'env> {
     paused_until: Option<MonotonicTime>,
     /// Time of the last report that accepting failed.
     reported_at: Option<MonotonicTime>,
+    /// Gate before handshakes.
+    handshakes: HandshakeGate,
+    /// Time of the last report of a refused client.
+    refused_at: Option<MonotonicTime>,
 }
 
 impl ConnectionAcceptor<'_, '_> {
@@ -217,7 +243,7 @@ impl ConnectionAcceptor<'_, '_> {
             None => PollItem::new(nothing, PollInterest::NONE),
         });
         let fixed = items.len();
-        items.extend(self.unknown.iter().map(|unknown| PollItem::new(&unknown.control, PollInterest::READ)));
+        items.extend(self.unknown.iter().map(|unknown| PollItem::new(&unknown.control, unknown.interest())));
         items.extend(self.queued.iter().map(|queued| PollItem::new(&queued.control, PollInterest::READ)));
         poll::wait(&mut items, timeout).map_err(|cause| Error::system(ErrorCode::SELECT, &cause))?;
         let ready: Vec<bool> = items.iter().map(PollItem::is_ready).collect();
@@ -243,7 +269,9 @@ impl ConnectionAcceptor<'_, '_> {
 
     fn next_deadline(&self, turns: Option<MonotonicTime>) -> Option<MonotonicTime> {
         let idle = self.idle_deadline();
-        let cookie = self.unknown.iter().map(|unknown| unknown.deadline).min();
+        let deadline =
+            |unknown: &PendingConnection| unknown.held_until.map_or(unknown.deadline, |at| at.min(unknown.deadline));
+        let cookie = self.unknown.iter().map(deadline).min();
         let longest = self.queued.iter().map(|queued| queued.since + MAX_QUEUE_TIME);
         let queue = longest.filter(|at| *at > self.looked_at).min();
         [turns, idle, cookie, queue, self.paused_until, self.udp.next_deadline()].into_iter().flatten().min()
@@ -301,7 +329,11 @@ impl ConnectionAcceptor<'_, '_> {
     }
 
     fn take_connection(&mut self, stream: TcpStream, peer: SocketAddr) {
-        let Ok(control) = ControlConnection::new(stream) else { return };
+        let control = match &self.server.options.tls {
+            Some(tls) => ControlConnection::secured(stream, TlsChannel::of_server(tls)),
+            None => ControlConnection::new(stream),
+        };
+        let Ok(control) = control else { return };
         if self.unknown.len() >= self.server.limits.waiting {
             self.drop_pending();
         }
@@ -324,10 +356,11 @@ impl ConnectionAcceptor<'_, '_> {
         let mut of_queued = of_queued.iter();
         self.queued.retain(|_| of_queued.next().is_none_or(|ready| !ready));
         for (connection, ready) in unknown.into_iter().zip(of_unknown) {
-            if now >= connection.deadline {
+            // One that waits for the handshakes of others is ready only when its client has gone.
+            if now >= connection.deadline || (*ready && connection.held_until.is_some()) {
                 continue;
             }
-            if *ready {
+            if *ready || connection.held_until.is_some_and(|at| now >= at) {
                 self.read_cookie(connection);
             } else {
                 self.unknown.push_back(connection);
@@ -336,12 +369,30 @@ impl ConnectionAcceptor<'_, '_> {
     }
 
     fn read_cookie(&mut self, mut unknown: PendingConnection) {
+        if self.server.options.tls.is_some() && !unknown.is_admitted {
+            let site = ClientNetwork::of(unknown.client()).site();
+            unknown.held_until = self.handshakes.postpones(site, clock::monotonic_now());
+            unknown.is_admitted = unknown.held_until.is_none();
+            if !unknown.is_admitted {
+                return self.unknown.push_back(unknown);
+            }
+        }
         match unknown.read() {
             ConnectionState::Gone => {}
             ConnectionState::Unknown => self.unknown.push_back(unknown),
+            ConnectionState::Refused => self.refuse_without_tls(&unknown),
+            ConnectionState::Known(cookie) if unknown.control.tls_use().is_none() && is_tls(&cookie) => {
+                self.report_refusal(
+                    unknown.peer,
+                    "a client with TLS, which this server does not use: start it with --tls",
+                );
+                discard(&unknown.control);
+                deny_access(unknown.control);
+            }
             ConnectionState::Known(cookie) => {
                 let client = net::canonical(unknown.peer).ip();
                 match self.registry.session_for_stream(&cookie, client) {
+                    StreamOwner::Session(_) if unknown.control.tls_use() == Some(ConnectionUse::Control) => {}
                     StreamOwner::Session(inbox) => {
                         // Before the test can start: later connections of this client have no window.
                         self.begin_tcp_turns(clock::monotonic_now());
@@ -350,9 +401,31 @@ impl ConnectionAcceptor<'_, '_> {
                     StreamOwner::Stranger => {}
                     // Its session is over, or expects no more: the connection is unwanted.
                     StreamOwner::NoSession if cookie.extension_version() == Some(ExtensionVersion::Load) => {}
+                    StreamOwner::NoSession if unknown.control.tls_use() == Some(ConnectionUse::Data) => {}
                     StreamOwner::NoSession => self.new_client(unknown.control, unknown.peer, cookie),
                 }
             }
+        }
+    }
+
+    /// Ends a connection of which TLS has failed; a client without TLS gets iperf3's error of a lack of authorization.
+    fn refuse_without_tls(&mut self, refused: &PendingConnection) {
+        if let Some(reason) = refused.control.tls_failure() {
+            self.report_refusal(refused.peer, &reason.to_string());
+        }
+        discard(&refused.control);
+        if refused.control.is_foreign() {
+            refused.control.send_plain(&error::encode(ErrorCode::AUTHORIZATION));
+        }
+        let _ = net::shutdown_write(refused.control.stream());
+    }
+
+    /// Reports a refused client, if none has been for a second.
+    fn report_refusal(&mut self, peer: SocketAddr, reason: &str) {
+        let now = clock::monotonic_now();
+        if self.refused_at.is_none_or(|at| now.since(at) >= REFUSAL_REPORT_INTERVAL) {
+            self.observer.note(&format!("refused {}: {reason}", net::canonical(peer).ip()));
+            self.refused_at = Some(now);
         }
     }
 

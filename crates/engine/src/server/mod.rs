@@ -9,6 +9,7 @@ mod acceptor;
 mod client_choices;
 mod dialer;
 mod gate;
+mod handshakes;
 mod opening;
 mod probe_session;
 mod rate_watch;
@@ -57,6 +58,7 @@ pub use service::{ServiceAccess, ServiceLease, ServiceRefusal, ServiceSession, S
 
 use crate::error::{Error, Result};
 use crate::resources::{ServerResources, session_memory};
+use crate::tls::{KeyPin, TlsServer};
 
 /// Options of a server. The defaults are iperf3's, but for many clients at once.
 #[derive(Debug)]
@@ -87,6 +89,8 @@ pub struct ServerOptions {
     pub rate_averaging: Duration,
     /// Key without which no client is served; `None` serves all.
     pub admission: Option<AdmissionKey>,
+    /// TLS, without which no client is served; `None` is none.
+    pub tls: Option<Arc<TlsServer>>,
     /// Client authentication; `None` admits all clients.
     pub authenticator: Option<Arc<Authenticator>>,
     /// Time between interval reports; `None` for none.
@@ -135,6 +139,7 @@ impl Default for ServerOptions {
             choices: ClientChoices::default(),
             rate_averaging: Duration::from_secs(5),
             admission: None,
+            tls: None,
             authenticator: None,
             interval: Some(Duration::from_secs(1)),
             interval_by_client: false,
@@ -267,6 +272,18 @@ impl Server {
     #[must_use]
     pub fn service_access(&self) -> ServiceAccess {
         ServiceAccess::new(Arc::clone(&self.registry), Arc::clone(&self.options))
+    }
+
+    /// True when only clients with TLS are served.
+    #[must_use]
+    pub fn has_tls(&self) -> bool {
+        self.options.tls.is_some()
+    }
+
+    /// Pin of the key by which clients recognize the server; `None` without TLS, or with a shared key.
+    #[must_use]
+    pub fn tls_pin(&self) -> Option<KeyPin> {
+        self.options.tls.as_ref()?.pin()
     }
 
     /// UDP port on which STAMP senders are answered; `None` without a reflector.

@@ -182,12 +182,14 @@ impl TestSession {
     fn wait(&mut self) {
         let now = clock::monotonic_now();
         let running = self.measurement.as_ref().filter(|_| !self.over);
+        let unread = self.start.control.has_unread();
         // Streams that end wake the inbox, too.
         let deadlines = [
             self.machine.deadline(),
             self.start.control.write_deadline(),
             self.opening.as_ref().map(|(_, since)| *since + OPENING_TIMEOUT),
             running.map(TestMeasurement::next_duty),
+            unread.then_some(now),
         ];
         let timeout = deadlines.into_iter().flatten().min().map(|deadline| deadline.since(now));
         let mut items = [
@@ -200,7 +202,7 @@ impl TestSession {
         if inbox_ready {
             self.take_arrivals();
         }
-        if control_ready {
+        if control_ready || unread {
             self.read_control();
         } else {
             self.handle(ServerEvent::Tick);

@@ -6,6 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 use linerate_sys::net;
+use linerate_sys::poll::PollInterest;
 use linerate_units::MonotonicTime;
 use linerate_wire::cookie::{self, Cookie};
 
@@ -18,6 +19,10 @@ pub(super) struct PendingConnection {
     pub(super) control: ControlConnection,
     pub(super) peer: SocketAddr,
     pub(super) deadline: MonotonicTime,
+    /// True once its handshake may begin.
+    pub(super) is_admitted: bool,
+    /// Time to which its handshake waits for those of others.
+    pub(super) held_until: Option<MonotonicTime>,
     cookie: [u8; cookie::LENGTH],
     read: usize,
 }
@@ -26,16 +31,24 @@ pub(super) struct PendingConnection {
 pub(super) enum ConnectionState {
     Unknown,
     Known(Cookie),
+    /// TLS has failed.
+    Refused,
     Gone,
 }
 
 impl PendingConnection {
     pub(super) fn new(control: ControlConnection, peer: SocketAddr, deadline: MonotonicTime) -> Self {
-        Self { control, peer, deadline, cookie: [0; cookie::LENGTH], read: 0 }
+        Self { control, peer, deadline, is_admitted: false, held_until: None, cookie: [0; cookie::LENGTH], read: 0 }
+    }
+
+    /// Readiness to wait for.
+    pub(super) fn interest(&self) -> PollInterest {
+        if self.held_until.is_some() { PollInterest::NONE } else { PollInterest::READ }
     }
 
     pub(super) fn read(&mut self) -> ConnectionState {
         match self.control.read(&mut self.cookie[self.read..]) {
+            ControlRead::Closed if self.control.tls_failure().is_some() => ConnectionState::Refused,
             ControlRead::Closed => ConnectionState::Gone,
             ControlRead::Nothing => ConnectionState::Unknown,
             ControlRead::Bytes(count) => {

@@ -285,7 +285,8 @@ impl ServedProbeSession {
             [Some(silence), stops, feedback, progress, transactions, self.way.deadline(), self.time.deadline()];
         let deadlines =
             deadlines.into_iter().chain([control.write_deadline(), self.next_rate_check(now), self.postponed]);
-        let timeout = deadlines.flatten().min().map(|deadline| deadline.since(now));
+        let unread = control.has_unread() && !self.is_blocked() && self.unread.is_empty();
+        let timeout = deadlines.chain([unread.then_some(now)]).flatten().min().map(|deadline| deadline.since(now));
         let mut items = vec![
             PollItem::new(control, control.interest(!self.is_blocked())),
             PollItem::new(&*self.start.inbox, PollInterest::READ),
@@ -294,7 +295,7 @@ impl ServedProbeSession {
         items.extend(self.way.dedicated_socket().map(|socket| PollItem::new(socket, PollInterest::READ)));
         poll::wait(&mut items, timeout).map_err(|_| SessionEnd::Closed)?;
         let own = items.get(3).is_some_and(PollItem::is_ready);
-        Ok((items[0].is_ready(), items[1].is_ready(), own))
+        Ok((items[0].is_ready() || unread, items[1].is_ready(), own))
     }
 
     fn take_arrivals(&mut self, outbox: &mut AnswerOutbox) -> Result<(), SessionEnd> {

@@ -1,0 +1,128 @@
+//! TLS of a build without it (feature `tls`): there is none, and no value of these types.
+
+use core::fmt;
+use core::str::FromStr;
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use super::{ConnectionUse, TlsClientOptions, TlsError, TlsServerOptions};
+use crate::control::ControlConnection;
+
+type Result<T> = core::result::Result<T, TlsError>;
+
+fn refusal() -> TlsError {
+    TlsError("this linerate is built without TLS (feature tls)".to_owned())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReceiveOutcome {
+    Progress,
+    Nothing,
+    Closed,
+}
+
+/// Digest of a public key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyPin {}
+
+impl fmt::Display for KeyPin {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {}
+    }
+}
+
+impl FromStr for KeyPin {
+    type Err = TlsError;
+
+    fn from_str(_: &str) -> Result<Self> {
+        Err(refusal())
+    }
+}
+
+/// Prepared TLS of a client.
+#[derive(Clone, Debug)]
+pub enum TlsClient {}
+
+impl TlsClient {
+    /// Refuses.
+    pub fn new(_: &TlsClientOptions, _: &str) -> Result<Self> {
+        Err(refusal())
+    }
+
+    pub(crate) fn join(&self, _: TcpStream, _: &[u8], _: Option<BorrowedFd<'_>>) -> Result<TcpStream> {
+        match *self {}
+    }
+
+    pub(crate) fn secure(
+        &self,
+        _: TcpStream,
+        _: ConnectionUse,
+        _: Option<BorrowedFd<'_>>,
+    ) -> Result<ControlConnection> {
+        match *self {}
+    }
+}
+
+/// Prepared TLS of a server.
+#[derive(Debug)]
+pub enum TlsServer {}
+
+impl TlsServer {
+    /// Refuses.
+    pub fn new(_: &TlsServerOptions) -> Result<Self> {
+        Err(refusal())
+    }
+
+    /// Pin of the server's key.
+    #[must_use]
+    pub fn pin(&self) -> Option<KeyPin> {
+        match *self {}
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum TlsChannel {}
+
+impl TlsChannel {
+    pub(crate) fn of_server(server: &Arc<TlsServer>) -> Self {
+        match **server {}
+    }
+
+    pub(crate) fn is_handshaking(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn usage(&self) -> ConnectionUse {
+        match *self {}
+    }
+
+    pub(crate) fn is_foreign(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn failure(&self) -> Option<&TlsError> {
+        match *self {}
+    }
+
+    pub(crate) fn has_unread(&mut self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn read(&mut self, _: &mut [u8]) -> Option<usize> {
+        match *self {}
+    }
+
+    pub(crate) fn write(&mut self, _: &[u8]) -> io::Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn take_outgoing(&mut self) -> Vec<u8> {
+        match *self {}
+    }
+
+    pub(crate) fn receive(&mut self, _: &TcpStream) -> ReceiveOutcome {
+        match *self {}
+    }
+}
