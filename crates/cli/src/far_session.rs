@@ -77,8 +77,14 @@ struct SessionOptions {
 
 fn start(host: Option<&str>, options: SessionOptions, far: &mut FarArguments) -> Result<Option<FarServer>, ExitStatus> {
     let Some(address) = host.map(FarAddress::of_host).transpose().map_err(|text| refuse(&text))?.flatten() else {
-        return without_ssh(far);
+        return without_ssh(far, host.is_some());
     };
+    if far.tls.options().is_some() {
+        return Err(refuse(
+            "the server that is started over ssh has no TLS: omit the TLS options, or start `linerate serve --tls` \
+            there and give its host without ssh:",
+        ));
+    }
     let push = far.push.as_deref().map(PushedProgram::read).transpose().map_err(|text| refuse(&text))?;
     let key = new_key()?;
     let request = FarServerRequest {
@@ -108,10 +114,13 @@ fn start(host: Option<&str>, options: SessionOptions, far: &mut FarArguments) ->
 }
 
 /// Refuses options that would have no effect.
-fn without_ssh(far: &FarArguments) -> Result<Option<FarServer>, ExitStatus> {
+fn without_ssh(far: &FarArguments, has_host: bool) -> Result<Option<FarServer>, ExitStatus> {
     let option = match far {
         FarArguments { push: Some(_), .. } => "--push",
         FarArguments { far_program: Some(_), .. } => "--far-program",
+        _ if !has_host && far.tls.options().is_some() => {
+            return Err(refuse("the TLS options are for measurements with a server: give its host"));
+        }
         _ => return Ok(None),
     };
     Err(refuse(&format!("{option} is for a host over ssh: give the host as ssh:[USER@]HOST[:PORT]")))

@@ -431,3 +431,48 @@ fn intervals_can_be_short() {
     assert_eq!(of_client.len(), 10, "{of_client:?}");
     assert_eq!(of_server.len(), 4, "{of_server:?}");
 }
+
+#[test]
+fn a_server_with_tls_prints_its_pin_and_serves_only_clients_with_it() {
+    let port = support::free_port().to_string();
+    let mut serve = support::linerate();
+    serve.args(["serve", "--tls", "--no-stamp", "-B", "127.0.0.1", "-p", &port]);
+    let server = Process::start(serve);
+    assert!(eventually(LIMIT, || server.stderr().contains("--tls-pin sha256//")), "{}", server.stderr());
+    let printed = server.stderr();
+    assert!(printed.contains(&format!("serves linerate clients with TLS on port {port}")), "{printed}");
+    let pin = printed.split("--tls-pin ").nth(1).and_then(|text| text.split_whitespace().next()).expect("a pin");
+    let measure = |arguments: &[&str]| {
+        let mut client = support::linerate();
+        client.args(["test", "127.0.0.1", "-p", &port, "-t", "1s", "--quiet", "--brief"]).args(arguments);
+        run(client, LIMIT)
+    };
+    let measured = measure(&["--tls-pin", pin]).expect_code(0);
+    assert!(measured.stdout.contains("bit/s"), "{measured:#?}");
+    let other = format!("sha256//{}=", "A".repeat(43));
+    for (arguments, remedy) in [
+        (&[][..], "--shared-key-file"),
+        (&["--tls-pin", &other], "keep one by --tls-key FILE there"),
+        (&["--tls-ca", "/nonexistent/ca.pem"], "reading /nonexistent/ca.pem: No such file"),
+    ] {
+        let refused = measure(arguments);
+        assert_ne!(refused.code(), Some(0), "{arguments:?}");
+        assert!(refused.stderr.contains(remedy), "{arguments:?}: {refused:#?}");
+    }
+    let refused = run(LINERATE.with(&["-c", "127.0.0.1", "-p", &port]), LIMIT).expect_code(1);
+    assert!(refused.stderr.contains("test authorization failed"), "{refused:#?}");
+    server.signal("INT");
+    let end = server.finish(LIMIT).expect_code(0);
+    assert!(end.stderr.contains("refused 127.0.0.1: a client without TLS"), "{end:#?}");
+}
+
+#[test]
+fn a_short_shared_key_is_refused() {
+    let scratch = Scratch::new();
+    let key = scratch.file("key", "fifteen bytes..\n");
+    let mut serve = support::linerate();
+    serve.args(["serve", "-p", "0", "--shared-key-file", &key]);
+    let refused = run(serve, LIMIT);
+    assert_ne!(refused.code(), Some(0));
+    assert!(refused.stderr.contains("the shared key has 15 bytes, which can be guessed, and needs 16"), "{refused:#?}");
+}

@@ -9,7 +9,7 @@ pub(crate) use linerate_documents::label::DocumentKind;
 use linerate_documents::label::LabelledDocument;
 use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_documents::run::RunDocument;
-use linerate_engine::probe::{ProbeError, ProbeTarget};
+use linerate_engine::probe::{AnsweringService, ProbeError, ProbeTarget};
 use linerate_engine::surroundings::LocalEnvironment;
 use linerate_model::address_family::AddressFamily;
 use linerate_model::json;
@@ -22,6 +22,7 @@ use linerate_units::{MonotonicTime, Port};
 use linerate_wire::cookie::AdmissionKey;
 use serde::Serialize;
 
+use crate::cmd::tls::TlsArguments;
 use crate::console;
 use crate::exit::ExitStatus;
 use crate::progress::{self, LiveArguments};
@@ -65,6 +66,9 @@ pub(crate) struct FarArguments {
         value_hint = ValueHint::FilePath
     )]
     pub(crate) push: Option<PathBuf>,
+    /// TLS of the conversation.
+    #[command(flatten)]
+    pub(crate) tls: TlsArguments,
     /// Server that was started over ssh for this run.
     #[arg(skip)]
     pub(crate) session: Option<FarSession>,
@@ -91,7 +95,7 @@ pub(crate) struct FarSession {
 impl FarArguments {
     /// Target as given, or as the session over ssh has it.
     pub(crate) fn target(&self, host: &str, port: Option<Port>) -> ProbeTarget {
-        let target = ProbeTarget::new(host, self.port(port));
+        let target = ProbeTarget { tls: self.tls.options(), ..ProbeTarget::new(host, self.port(port)) };
         match &self.session {
             Some(session) => ProbeTarget { address: Some(session.host.clone()), key: Some(session.key), ..target },
             None => target,
@@ -287,6 +291,7 @@ pub(crate) fn hint_no_server(error: &ProbeError, effect: &str) {
     match error {
         // It has the advice.
         ProbeError::Unreachable(text) if text.contains(SERVE) => console::note(&format!("--no-server {effect}.")),
+        ProbeError::NoProbeService(AnsweringService::WantsTls) => {}
         ProbeError::Unreachable(_) | ProbeError::NoProbeService(_) => {
             console::note(&format!("Run {SERVE} there, or an iperf3 server; --no-server {effect}."));
         }

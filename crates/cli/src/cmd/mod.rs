@@ -21,5 +21,6 @@ pub(crate) mod rr;
 pub(crate) mod serve;
 pub(crate) mod shape;
 pub(crate) mod test;
+pub(crate) mod tls;
 pub(crate) mod tune;
 pub(crate) mod watch;

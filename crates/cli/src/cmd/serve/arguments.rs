@@ -10,6 +10,7 @@ use linerate_units::{BitRate, Port};
 
 use crate::cmd::measurement::NetworkArguments;
 use crate::command_line::host_and_port;
+use crate::cmd::tls::ServeTlsArguments;
 use crate::values;
 
 /// `linerate serve`.
@@ -48,6 +49,9 @@ pub(crate) struct ServeArguments {
     /// The known users: lines of `name,hash` as iperf3 has them
     #[arg(long, requires = "rsa_private_key_path", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) authorized_users_path: Option<PathBuf>,
+    /// TLS.
+    #[command(flatten)]
+    pub(crate) tls: ServeTlsArguments,
     /// UDP port on which STAMP senders are answered (RFC 8762), 0 for none; else 862, or if that cannot be had, the port
     /// after the server's
     #[arg(long, value_name = "PORT")]

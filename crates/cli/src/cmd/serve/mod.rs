@@ -84,11 +84,15 @@ fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<Exi
         process::drop_privileges(user)?;
     }
     console::note(&format!(
-        "linerate {} serves iperf3 and linerate clients on port {port} (TCP and UDP){}{}; Ctrl-C stops it",
+        "linerate {} serves {} on port {port} (TCP and UDP){}{}; Ctrl-C stops it",
         env!("CARGO_PKG_VERSION"),
+        if server.has_tls() { "linerate clients with TLS" } else { "iperf3 and linerate clients" },
         server.reflector_port().map_or_else(String::new, |port| format!(", STAMP senders on port {port} (UDP)")),
         if server.is_without_ipv6() { ", IPv4 only" } else { "" },
     ));
+    if let Some(pin) = server.tls_pin() {
+        console::note(&format!("clients recognize this server by --tls-pin {pin}"));
+    }
     #[cfg(feature = "web")]
     let web = web.map(|web| web.start(&server, arguments)).transpose();
     #[cfg(feature = "web")]
@@ -128,6 +132,7 @@ fn server_options(arguments: &ServeArguments) -> Result<ServerOptions, Error> {
             (Some(key), Some(users)) => Some(Arc::new(authenticator(key, users)?)),
             _ => None,
         },
+        tls: arguments.tls.server().map_err(|cause| Error::new(ErrorCode::LISTEN).with_detail(cause.to_string()))?,
         // The server's own document keeps the server's intervals.
         interval_by_client: !arguments.json,
         stall_timeout: limits.stall_timeout,
