@@ -16,7 +16,8 @@ fn raw_echo_socket(text: &str) -> EchoSocket {
     let socket = UdpSocket::from(std::os::fd::OwnedFd::from(socket));
     let socket = ProbeSocket::new(socket, ProbeOptions { transmissions: true, path_errors: true }).expect("raw");
     let identifier = random_identifier().expect("random");
-    EchoSocket { socket, to, access: EchoAccess::RawSocket, identifier, next: 0, outstanding: BTreeMap::new() }
+    let types = types(to.is_ipv6(), options.timestamps);
+    EchoSocket { socket, to, access: EchoAccess::RawSocket, types, identifier, next: 0, outstanding: BTreeMap::new() }
 }
 
 fn next_reply(echo: &mut EchoSocket) -> EchoReply {

@@ -9,8 +9,8 @@ use linerate_engine::server::DialTarget;
 use linerate_units::{BitRate, Port};
 
 use crate::cmd::measurement::NetworkArguments;
-use crate::command_line::host_and_port;
 use crate::cmd::tls::ServeTlsArguments;
+use crate::command_line::host_and_port;
 use crate::values;
 
 /// `linerate serve`.
