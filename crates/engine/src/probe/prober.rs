@@ -30,9 +30,6 @@ const MIN_INTERVAL: Duration = Duration::from_micros(100);
 /// Longest sleep between two looks at the orders.
 const MAX_SLEEP: Duration = Duration::from_millis(500);
 
-/// Bytes of the Class of Service option with its header (RFC 8972 §4.4).
-const CLASS_OPTION_LENGTH: ByteCount = ByteCount::new(8);
-
 /// Parameters of round-trip probes of one class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProbeOrder {
@@ -42,7 +39,7 @@ pub struct ProbeOrder {
     pub size: ByteCount,
     /// Spacing of the probes.
     pub spacing: PacketSpacing,
-    /// Their mark; the answers have the same DSCP.
+    /// Their mark; the answers have the same DSCP, and with 52 bytes and more the same ECN codepoint.
     pub type_of_service: TypeOfService,
     /// True when probes and answers larger than the path's MTU are lost instead of fragmented.
     pub dont_fragment: bool,
@@ -51,6 +48,9 @@ pub struct ProbeOrder {
 }
 
 impl ProbeOrder {
+    /// Smallest size with which the answer has the probe's ECN codepoint, and reports the mark on arrival.
+    pub const MARKED_SIZE: ByteCount = ByteCount::new(52);
+
     /// Small best-effort probes at this interval.
     #[must_use]
     pub fn every(interval: Duration) -> Self {
@@ -244,8 +244,12 @@ impl ProbeSender {
     fn new(datagrams: Arc<DatagramSocket>, book: Arc<ProbeLog>, stream: StreamNumber, order: ProbeOrder) -> Self {
         let packet = SenderPacket { session: SessionIdentifier::new(stream.get()), ..SenderPacket::default() };
         let wanted = order.type_of_service.dscp();
-        let class = StampTlv::ClassOfService(ClassOfService { requested: wanted, ..ClassOfService::default() });
-        let has_room = order.size >= BASE_LENGTH + CLASS_OPTION_LENGTH;
+        let class = StampTlv::ClassOfService(ClassOfService {
+            requested: wanted,
+            requested_ecn: order.type_of_service.get() & 3,
+            ..ClassOfService::default()
+        });
+        let has_room = order.size >= ProbeOrder::MARKED_SIZE;
         let packet = packet.encode_with(if has_room { core::slice::from_ref(&class) } else { &[] }, order.size, None);
         let mark = DatagramMarking::of(datagrams.socket(), Some(order.type_of_service));
         Self { datagrams, book, order, mark, packet, next: 0 }

@@ -44,8 +44,8 @@ impl ProbeResponse {
         &self.bytes
     }
 
-    /// Type of service, or traffic class, of the answer. Its ECN bits are zero: an answer does not belong to a flow
-    /// with congestion control.
+    /// Type of service, or traffic class, of the answer. Its ECN bits are zero unless the probe requests others: an answer does not
+    /// belong to a flow with congestion control.
     #[must_use]
     pub fn type_of_service(&self) -> TypeOfService {
         self.type_of_service
@@ -150,10 +150,10 @@ impl StampReflector {
             session: counted,
         };
         let wanted = options::fill_in(&mut bytes, &facts);
-        let arrived = received.type_of_service.unwrap_or_default().dscp();
+        let arrived = received.type_of_service.unwrap_or_default().dscp().type_of_service();
         Ok(ProbeResponse {
             bytes,
-            type_of_service: wanted.unwrap_or(arrived).type_of_service(),
+            type_of_service: wanted.unwrap_or(arrived),
             sequence,
             format: self.clock.error_estimate.format(),
             key,

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use linerate_units::Dscp;
+use linerate_units::TypeOfService;
 
 use super::ReceivedDatagram;
 use crate::stamp::tlv::location::{PORTS_LENGTH, address_octets, kind};
@@ -26,7 +26,7 @@ pub(super) struct OptionFacts<'a> {
 
 /// Fills in the options of an answer, a copy of the packet after its base; returns the requested codepoint, if any. The
 /// answer's own sequence number must be written before.
-pub(super) fn fill_in(answer: &mut [u8], facts: &OptionFacts<'_>) -> Option<Dscp> {
+pub(super) fn fill_in(answer: &mut [u8], facts: &OptionFacts<'_>) -> Option<TypeOfService> {
     let base = facts.mode.base_length().to_usize();
     let area = answer.get(base..).unwrap_or_default();
     // Zeros are the padding of a TWAMP Light sender, not options of the reserved type 0; bytes after its random padding
@@ -87,7 +87,12 @@ fn set_flags(area: &mut [u8], header: usize, flags: TlvFlags) {
 }
 
 /// Fills in the value of an option; returns its flags.
-fn fill_in_option(area: &mut [u8], place: TlvSpan, facts: &OptionFacts<'_>, wanted: &mut Option<Dscp>) -> TlvFlags {
+fn fill_in_option(
+    area: &mut [u8],
+    place: TlvSpan,
+    facts: &OptionFacts<'_>,
+    wanted: &mut Option<TypeOfService>,
+) -> TlvFlags {
     let value = &mut area[place.header + HEADER_LENGTH..place.end];
     let fitted = match place.kind {
         tlv::EXTRA_PADDING => true,
@@ -128,16 +133,17 @@ fn timestamp_information(facts: &OptionFacts<'_>) -> TimestampInformation {
     }
 }
 
-fn class_of_service(asked: [u8; 4], facts: &OptionFacts<'_>, wanted: &mut Option<Dscp>) -> ClassOfService {
+fn class_of_service(asked: [u8; 4], facts: &OptionFacts<'_>, wanted: &mut Option<TypeOfService>) -> ClassOfService {
     let asked = ClassOfService::decode(asked);
     let arrived = facts.received.type_of_service.unwrap_or_default();
-    *wanted = Some(asked.requested);
+    *wanted = Some(TypeOfService::new(asked.requested.get() << 2 | asked.requested_ecn & 3));
     // Any requested codepoint may be used, so RP stays zero.
     ClassOfService {
         requested: asked.requested,
         received: arrived.dscp(),
         arrived_ecn: arrived.get() & 3,
         reverse_path: 0,
+        requested_ecn: asked.requested_ecn,
     }
 }
 

@@ -177,6 +177,10 @@ fn answers_have_the_requested_or_the_received_class() {
     let reported = tlv::ClassOfService { received: dscp(46), arrived_ecn: 1, ..asked };
     let (octet, options) = ask(&[StampTlv::ClassOfService(asked)]);
     assert_eq!((octet, options), (10 << 2, vec![StampTlv::ClassOfService(reported)]));
+    let asked = tlv::ClassOfService { requested_ecn: 1, ..asked };
+    let reported = tlv::ClassOfService { requested_ecn: 1, ..reported };
+    let (octet, options) = ask(&[StampTlv::ClassOfService(asked)]);
+    assert_eq!((octet, options), (10 << 2 | 1, vec![StampTlv::ClassOfService(reported)]), "ECT(1) on request");
 }
 
 #[test]

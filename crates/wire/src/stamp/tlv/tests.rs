@@ -18,10 +18,17 @@ fn codepoint(codepoint: u8) -> Dscp {
 
 #[test]
 fn fixed_options_have_the_layout_of_their_figures() {
-    let class =
-        ClassOfService { requested: codepoint(46), received: codepoint(0b10_0001), arrived_ecn: 0b11, reverse_path: 1 };
-    // Figure 12: 101110 100001 11 01, then 16 bits reserved.
+    let class = ClassOfService {
+        requested: codepoint(46),
+        received: codepoint(0b10_0001),
+        arrived_ecn: 0b11,
+        reverse_path: 1,
+        requested_ecn: 0,
+    };
+    // Figure 12: 101110 100001 11 01, then 16 bits reserved, of which the first two request ECN.
     assert_eq!(encoded(&StampTlv::ClassOfService(class)), [0x80, 4, 0, 4, 0b1011_1010, 0b0001_1101, 0, 0]);
+    let class = ClassOfService { requested_ecn: 0b01, ..class };
+    assert_eq!(encoded(&StampTlv::ClassOfService(class)), [0x80, 4, 0, 4, 0b1011_1010, 0b0001_1101, 0b0100_0000, 0]);
     let information = TimestampInformation {
         arrival_source: Some(SynchronizationSource::Ptp),
         arrival_method: Some(TimestampMethod::Hardware),

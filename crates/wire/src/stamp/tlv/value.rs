@@ -127,16 +127,20 @@ pub struct ClassOfService {
     pub arrived_ecn: u8,
     /// RP, two bits: 1 when the reflector may not use DSCP1, and the answer has the codepoint of the packet.
     pub reverse_path: u8,
+    /// ECN bits that the sender requests for the answer: the first two of the 16 that RFC 8972 reserves. Reflectors that
+    /// do not know them answer without ECN.
+    pub requested_ecn: u8,
 }
 
 impl ClassOfService {
-    pub(in crate::stamp) const fn decode([first, second, _, _]: [u8; 4]) -> Self {
+    pub(in crate::stamp) const fn decode([first, second, third, _]: [u8; 4]) -> Self {
         let bits = u16::from_be_bytes([first, second]);
         Self {
             requested: dscp(bits >> 10),
             received: dscp(bits >> 4),
             arrived_ecn: (bits >> 2 & 3) as u8,
             reverse_path: (bits & 3) as u8,
+            requested_ecn: third >> 6,
         }
     }
 
@@ -144,7 +148,7 @@ impl ClassOfService {
         let (wanted, arrived) = (u16::from(self.requested.get()), u16::from(self.received.get()));
         let (ecn, reverse_path) = (u16::from(self.arrived_ecn & 3), u16::from(self.reverse_path & 3));
         let [first, second] = (wanted << 10 | arrived << 4 | ecn << 2 | reverse_path).to_be_bytes();
-        [first, second, 0, 0]
+        [first, second, self.requested_ecn << 6, 0]
     }
 }
 
