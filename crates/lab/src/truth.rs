@@ -44,6 +44,8 @@ pub struct GroundTruth {
     pub policer: Option<PolicerDescription>,
     /// True when the ECN bits are cleared on the path.
     pub bleaches_ecn: bool,
+    /// True when ECT(1) becomes ECT(0) on the path.
+    pub rewrites_ect1: bool,
 }
 
 /// The figures of one direction.
@@ -80,6 +82,7 @@ pub fn truth(path: &PathDescription, way: Direction) -> GroundTruth {
         jitter: links.iter().filter_map(|(_, direction)| direction.jitter).map(|jitter| jitter.by).sum(),
         policer,
         bleaches_ecn: links.iter().any(|(_, direction)| direction.bleach_ecn),
+        rewrites_ect1: links.iter().any(|(_, direction)| direction.rewrite_ect1),
     }
 }
 

@@ -63,6 +63,8 @@ const WORDS: &[&str] = &[
     "policer = { rate = \"8 bit/s\", burst = \"1 B\" }",
     "drop_larger_than = \"1 B\"",
     "bleach_ecn = true",
+    "rewrite_ect1 = true",
+    "queue = \"dualpi2\"",
     "offload = true",
     "congestion_control = \"bbr\"",
     "queueing = \"fq\"",

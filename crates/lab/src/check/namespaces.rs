@@ -11,7 +11,7 @@ use super::{BackEndReport, CheckItem, CheckOutcome};
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Trials, in this order: each needs the pair of devices of the first.
-const TRIALS: [(&str, &str, &[&str], &str); 6] = [
+const TRIALS: [(&str, &str, &[&str], &str); 7] = [
     ("veth pair", "ip", &["link", "add", "name", "a", "type", "veth", "peer", "name", "b"], "CONFIG_VETH"),
     (
         "netem",
@@ -41,10 +41,11 @@ const TRIALS: [(&str, &str, &[&str], &str); 6] = [
         ],
         "CONFIG_NET_ACT_POLICE",
     ),
+    ("L4S", "tc", &["qdisc", "replace", "dev", "b", "root", "dualpi2"], "CONFIG_NET_SCH_DUALPI2, from Linux 6.17 on"),
 ];
 
-/// Only paths with a policer need this one.
-const OPTIONAL_TRIALS: [&str; 1] = ["policer"];
+/// Only paths with a policer or a dual queue need these.
+const OPTIONAL_TRIALS: [&str; 2] = ["policer", "L4S"];
 
 pub(super) fn report() -> BackEndReport {
     let (root, namespace) = if process::is_root() { create_namespace() } else { (not_root(), None) };
@@ -116,7 +117,7 @@ mod tests {
         let items = trials(None);
         assert_eq!(items.len(), TRIALS.len());
         assert!(items.iter().all(|item| matches!(item.outcome, CheckOutcome::NotTried { .. })));
-        assert!(items.iter().filter(|item| !item.required).map(|item| item.name).eq(["policer"]));
+        assert!(items.iter().filter(|item| !item.required).map(|item| item.name).eq(OPTIONAL_TRIALS));
     }
 
     #[test]

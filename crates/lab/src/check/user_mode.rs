@@ -7,7 +7,7 @@ use linerate_sys::{distribution, iproute2, ptrace_probe};
 use linerate_units::ByteCount;
 
 use super::{BackEndReport, CheckItem, CheckOutcome};
-use crate::kernel;
+use crate::kernel::{self, SeriesVersion};
 
 /// Memory of the guests of small paths, with the overhead of their kernel.
 const MIN_GUEST_MEMORY: ByteCount = ByteCount::from_mebibytes(256);
@@ -23,6 +23,7 @@ pub(super) fn report() -> BackEndReport {
         CheckItem::required("tc", tool("tc")),
         CheckItem::required("this program's file", own_executable()),
         CheckItem::useful("process namespace", process_namespace()),
+        CheckItem::useful("L4S", l4s(kernel::find().ok().flatten().map(|kernel| kernel.metadata.version))),
     ])
 }
 
@@ -45,6 +46,23 @@ fn cached_kernel() -> CheckOutcome {
         Ok(None) => CheckOutcome::missing("no kernel of this version's recipe has been built", build),
         Err(error) => CheckOutcome::missing(error.to_string(), error.advice().unwrap_or_else(|| build.into())),
     }
+}
+
+/// First Linux with Accurate ECN (`net.ipv4.tcp_ecn` = 3); the discipline `dualpi2` came one before.
+const FIRST_WITH_L4S: SeriesVersion = SeriesVersion::new(6, 18);
+
+/// Kernel for paths with `dualpi2` and Accurate ECN.
+fn l4s(version: Option<String>) -> CheckOutcome {
+    let Some(version) = version else { return CheckOutcome::NotTried { because: "it needs a kernel".into() } };
+    if SeriesVersion::of(&version).is_some_and(|series| series >= FIRST_WITH_L4S) {
+        return CheckOutcome::works(format!("Linux {version} has dualpi2 and Accurate ECN"));
+    }
+    CheckOutcome::missing(
+        format!(
+            "Linux {version} is older than {FIRST_WITH_L4S}, so that paths with dualpi2 or net.ipv4.tcp_ecn = 3 fail"
+        ),
+        "run `linerate lab kernel build` where Debian's backports can be had, or with `--source FILE` of a newer kernel",
+    )
 }
 
 fn tracing() -> CheckOutcome {
@@ -170,6 +188,19 @@ mod tests {
         let outcome = tool("no-such-program-here");
         let CheckOutcome::Missing { what, way_out } = outcome else { panic!("{outcome:?}") };
         assert!(what.contains("not installed") && way_out.contains("iproute2"), "{what} {way_out}");
+    }
+
+    #[test]
+    fn older_kernels_have_no_l4s() {
+        for version in ["6.18", "6.18.3", "7.2.13", "10.0-rc1"] {
+            assert!(l4s(Some(version.to_owned())).is_working(), "{version}");
+        }
+        for version in ["6.17.9", "6.12.117", "5.19", "unknown"] {
+            let outcome = l4s(Some(version.to_owned()));
+            let CheckOutcome::Missing { what, way_out } = outcome else { panic!("{version}: {outcome:?}") };
+            assert!(what.contains(version) && way_out.contains("kernel build"), "{what} {way_out}");
+        }
+        assert!(matches!(l4s(None), CheckOutcome::NotTried { .. }));
     }
 
     #[test]

@@ -107,6 +107,7 @@ fn allows_super_packets(direction: &LinkDirection) -> bool {
     direction.policer.is_none()
         && direction.drop_larger_than.is_none()
         && !direction.bleach_ecn
+        && !direction.rewrite_ect1
         && direction.queue == BottleneckQueue::Fifo
         && direction.jitter.is_none()
         && direction.loss.is_none()

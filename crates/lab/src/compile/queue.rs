@@ -111,6 +111,8 @@ pub(super) fn discipline(place: QueueContext<'_>) -> Option<String> {
         BottleneckQueue::FqPie => Some(format!("fq_pie{limit} ecn")),
         BottleneckQueue::Sfq => Some(format!("sfq{}", sfq_limit(place))),
         BottleneckQueue::Red => Some(red(place)),
+        // The `tc` of older distributions does not know its options.
+        BottleneckQueue::DualPi2 => Some("dualpi2".to_owned()),
         // Not in a shaper.
         BottleneckQueue::Cake => None,
     }

@@ -118,6 +118,16 @@ fn ecn_is_bleached_for_both_protocols_and_the_checksum_corrected() {
     assert_eq!(lines, [ipv4, ipv6, STRAIGHT_ON]);
 }
 
+#[test]
+fn ect1_is_rewritten_for_both_protocols_and_the_checksum_corrected() {
+    let lines = forward("rewrite_ect1 = true");
+    let ipv4 = "filter add dev l0a ingress prio 7 protocol ip u32 match ip tos 0x1 0x3 action pedit ex munge ip tos set 2 \
+                retain 0x3 pipe action csum ip continue";
+    let ipv6 = "filter add dev l0a ingress prio 8 protocol ipv6 u32 match ip6 priority 0x1 0x3 action pedit ex munge ip6 \
+                traffic_class set 2 retain 0x3 continue";
+    assert_eq!(lines, [ipv4, ipv6, STRAIGHT_ON]);
+}
+
 /// Keys in addition to a rate of 100 Mbit/s and a delay that makes the BDP 250 kB, and the lines of the queue.
 const QUEUES: &[(&str, &[&str])] = &[
     ("buffer = \"1.5 MB\"", &["handle 10: tbf rate 100000000bit burst 1564 limit 1500000"]),
@@ -142,6 +152,7 @@ const QUEUES: &[(&str, &[&str])] = &[
         "queue = \"codel\"\nbuffer = \"1000 packets\"",
         &["handle 10: tbf rate 100000000bit burst 1564 limit 1514000", "handle 100: codel limit 1000 ecn"],
     ),
+    ("queue = \"dualpi2\"", &["handle 10: tbf rate 100000000bit burst 1564 limit 4294967295", "handle 100: dualpi2"]),
     ("queue = \"pie\"", &["handle 10: tbf rate 100000000bit burst 1564 limit 4294967295", "handle 100: pie ecn"]),
     ("queue = \"fq_pie\"", &["handle 10: tbf rate 100000000bit burst 1564 limit 4294967295", "handle 100: fq_pie ecn"]),
     (
@@ -413,6 +424,7 @@ const OFFLOADS: &[(&str, &str, bool)] = &[
     ("", "loss = { every = 36000 }", false),
     ("", "drop_larger_than = \"1400 B\"", false),
     ("", "bleach_ecn = true", false),
+    ("", "rewrite_ect1 = true", false),
     ("", "policer = { rate = \"1 Gbit/s\", burst = \"1 MB\" }", false),
     ("offload = true", "loss = \"0.001 %\"", true),
     ("offload = false", "", false),

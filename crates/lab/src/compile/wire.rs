@@ -203,6 +203,16 @@ pub(super) fn filters(path: &PathDescription, direction: &LinkDirection) -> Vec<
             filters.push(ipv6.to_owned());
         }
     }
+    if direction.rewrite_ect1 {
+        let ipv4 = "prio 7 protocol ip u32 match ip tos 0x1 0x3 action pedit ex munge ip tos set 2 retain 0x3 pipe \
+                    action csum ip continue";
+        filters.push(ipv4.to_owned());
+        if path.has_ipv6() {
+            let ipv6 = "prio 8 protocol ipv6 u32 match ip6 priority 0x1 0x3 action pedit ex munge ip6 traffic_class \
+                        set 2 retain 0x3 continue";
+            filters.push(ipv6.to_owned());
+        }
+    }
     filters
 }
 

@@ -128,6 +128,7 @@ fn direction(raw: &RawDirection, read: &mut FileReader<'_>) -> Result<LinkDirect
         policer: raw.policer.as_ref().map(|raw| policer(raw.get_ref())).transpose()?,
         drop_larger_than: size("the size", &raw.drop_larger_than)?,
         bleach_ecn: raw.bleach_ecn.unwrap_or(false),
+        rewrite_ect1: raw.rewrite_ect1.unwrap_or(false),
         queue: raw.queue.as_ref().map(queue).transpose()?.unwrap_or_default(),
         buffer: named("the buffer", raw.buffer.as_ref()).map(|named| named.buffer()).transpose()?.flatten(),
         ecn_threshold: size("the threshold", &raw.ecn_threshold)?,
@@ -422,6 +423,10 @@ fn check_queue(raw: &RawDirection, direction: &LinkDirection) -> Result<(), Desc
     if let (BottleneckQueue::Red, None, Some(text)) = (direction.queue, direction.buffer, &raw.queue) {
         let advice = "add a buffer: its thresholds are parts of that";
         return Err(DescriptionProblem::new(text.span(), "random early detection needs a buffer", advice));
+    }
+    if let (BottleneckQueue::DualPi2, Some(_), Some(text)) = (direction.queue, direction.buffer, &raw.buffer) {
+        let advice = "remove the buffer: its size is the kernel's default, 10000 packets";
+        return Err(DescriptionProblem::new(text.span(), "the lab does not size the buffer of dualpi2", advice));
     }
     match (direction.ecn_threshold, &raw.ecn_threshold) {
         (Some(_), Some(text)) if !direction.queue.has_threshold() => Err(DescriptionProblem::new(

@@ -61,6 +61,7 @@ macro_rules! directional {
             pub(super) policer: Option<Spanned<RawPolicer>>,
             pub(super) drop_larger_than: Option<Spanned<RawQuantity>>,
             pub(super) bleach_ecn: Option<bool>,
+            pub(super) rewrite_ect1: Option<bool>,
         }
     };
 }
@@ -102,6 +103,7 @@ impl RawLink {
         }
         merged! {
             link_layer delay jitter loss duplicate corrupt reorder buffer queue policer drop_larger_than bleach_ecn
+            rewrite_ect1
         }
     }
 }

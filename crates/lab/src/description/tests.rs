@@ -113,6 +113,7 @@ fn a_link_with_all_keys() {
         policer: Some(PolicerDescription { rate: BitRate::from_bits_per_second(1e8), burst: ByteCount::new(200_000) }),
         drop_larger_than: Some(ByteCount::new(1400)),
         bleach_ecn: true,
+        rewrite_ect1: false,
         queue: BottleneckQueue::Red,
         buffer: Some(BufferSize::Bytes(ByteCount::new(1_500_000))),
         ecn_threshold: Some(ByteCount::new(65_000)),
@@ -173,6 +174,7 @@ fn a_direction_overrides_what_it_mentions_and_nothing_else() {
     };
     let expected = LinkDirection {
         bleach_ecn: false,
+        rewrite_ect1: false,
         queue: BottleneckQueue::Fifo,
         buffer: Some(BufferSize::Packets(PacketCount::new(45))),
         // The queue is the direction's own, so the link's threshold is not for it; so with the jitter's distribution.
@@ -377,6 +379,13 @@ const WRONG_LINKS: &[(&str, usize, &str, &str)] = &[
     ("drop_larger_than = \"1400\"", 9, "has no unit", "1400 B"),
     ("drop_larger_than = \"0 B\"", 9, "is zero", "1400 B"),
     ("bleach_ecn = \"yes\"", 9, "expected a boolean", "docs/paths.md"),
+    ("rewrite_ect1 = 1", 9, "expected a boolean", "docs/paths.md"),
+    (
+        "rate = \"1 Mbit/s\"\nqueue = \"dualpi2\"\nbuffer = \"10 kB\"",
+        11,
+        "does not size the buffer of dualpi2",
+        "remove the buffer",
+    ),
     ("mtu = 67", 9, "an MTU of 67 bytes is not possible", "68 to 65535"),
     ("mtu = 65536", 9, "an MTU of 65536 bytes", "68 to 65535"),
     ("mtu = -1500", 9, "an MTU of -1500", "68 to 65535"),

@@ -112,6 +112,8 @@ pub struct LinkDirection {
     pub drop_larger_than: Option<ByteCount>,
     /// True when the two ECN bits are cleared.
     pub bleach_ecn: bool,
+    /// True when ECT(1), the codepoint of L4S, becomes ECT(0).
+    pub rewrite_ect1: bool,
     /// Discipline of the bottleneck's queue.
     pub queue: BottleneckQueue,
     /// Capacity of the queue; `None` for no limit.
@@ -225,12 +227,23 @@ pub enum BottleneckQueue {
     Red,
     /// Stochastic fairness queueing.
     Sfq,
+    /// Two coupled queues, of which one is for L4S (RFC 9332).
+    DualPi2,
 }
 
 impl BottleneckQueue {
     /// All disciplines.
-    pub const ALL: [Self; 8] =
-        [Self::Fifo, Self::FqCodel, Self::Codel, Self::Cake, Self::Pie, Self::FqPie, Self::Red, Self::Sfq];
+    pub const ALL: [Self; 9] = [
+        Self::Fifo,
+        Self::FqCodel,
+        Self::Codel,
+        Self::Cake,
+        Self::Pie,
+        Self::FqPie,
+        Self::Red,
+        Self::Sfq,
+        Self::DualPi2,
+    ];
 
     /// Name, as in `tc` (but for `fifo`, which is `bfifo` or `pfifo` there).
     #[must_use]
@@ -244,6 +257,7 @@ impl BottleneckQueue {
             Self::FqPie => "fq_pie",
             Self::Red => "red",
             Self::Sfq => "sfq",
+            Self::DualPi2 => "dualpi2",
         }
     }
 

@@ -11,7 +11,7 @@ use linerate_sys::features::turn_aggregation_off;
 use linerate_sys::namespace::{NetworkNamespace, take_loopback_up};
 use linerate_sys::netem::{SeedOutcome, set_netem_seed};
 
-use super::failure::GuestFailure;
+use super::failure::{GuestFailure, NEWER_KERNEL};
 use super::frame_writer::FrameWriter;
 use super::settings;
 use crate::job::GuestJob;
@@ -197,7 +197,10 @@ fn batch_failure(program: &str, lines: &[String], complaint: &str) -> GuestFailu
     let reason: Vec<_> = complaint.lines().filter(|line| !line.starts_with(MARK) && !line.trim().is_empty()).collect();
     let reason = if reason.is_empty() { "no reason given".to_owned() } else { reason.join("; ") };
     match number.and_then(|number| lines.get(number.checked_sub(1)?)) {
-        Some(line) => GuestFailure::new(format!("`{program} {line}`: {reason}")),
+        Some(line) => {
+            let failure = GuestFailure::new(format!("`{program} {line}`: {reason}"));
+            GuestFailure { advice: line.ends_with(" dualpi2").then(|| NEWER_KERNEL.to_owned()), ..failure }
+        }
         None => GuestFailure::new(format!("`{program} -batch -` with {} lines: {reason}", lines.len())),
     }
 }
@@ -212,6 +215,9 @@ mod tests {
         let failure = batch_failure("ip", &lines, "Cannot find device \"eth9\"\nCommand failed -:2");
         assert_eq!(failure.error, "`ip link set eth9 up`: Cannot find device \"eth9\"");
         assert_eq!(failure.in_namespace("far").error, "in far: `ip link set eth9 up`: Cannot find device \"eth9\"");
+        let lines = ["qdisc add dev l0 parent 10:1 handle 100: dualpi2".to_owned()];
+        let failure = batch_failure("tc", &lines, "Error: Specified qdisc kind is unknown.\nCommand failed -:1");
+        assert_eq!(failure.advice.as_deref(), Some(NEWER_KERNEL));
         for complaint in ["odd", "odd\nCommand failed -:0", "odd\nCommand failed -:3", "odd\nCommand failed -:x"] {
             assert_eq!(batch_failure("tc", &lines, complaint).error, "`tc -batch -` with 2 lines: odd");
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use linerate_sys::describe_os_error;
 
-use super::failure::GuestFailure;
+use super::failure::{GuestFailure, NEWER_KERNEL};
 use crate::plan::SysctlSetting;
 
 /// Writes a setting of the calling thread's network namespace, or of the system.
@@ -48,6 +48,9 @@ fn refused(setting: &SysctlSetting, cause: &io::Error) -> GuestFailure {
     let exists = path_of(&setting.key).is_ok_and(|path| path.exists());
     match cause.kind() {
         // Names of algorithms and disciplines are looked up, too.
+        io::ErrorKind::InvalidInput if exists && setting.key == "net.ipv4.tcp_ecn" => {
+            GuestFailure::with_advice(error, NEWER_KERNEL)
+        }
         io::ErrorKind::InvalidInput | io::ErrorKind::NotFound if exists => {
             GuestFailure::with_advice(error, "this kernel does not know the value")
         }

@@ -4,19 +4,30 @@ use core::fmt;
 use core::str::FromStr;
 
 /// Major and minor number of Linux, as in the names of source packages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SeriesVersion {
     major: u32,
     minor: u32,
 }
 
 impl SeriesVersion {
+    /// Creates the series.
+    #[must_use]
+    pub const fn new(major: u32, minor: u32) -> Self {
+        Self { major, minor }
+    }
+
+    /// Series of a version, such as 7.2 of `7.2.13`; `None` where it does not begin with two numbers.
+    #[must_use]
+    pub fn of(version: &str) -> Option<Self> {
+        let mut numbers = version.split(['.', '-']).map(|number| number.parse::<u32>().ok());
+        Some(Self { major: numbers.next()??, minor: numbers.next()?? })
+    }
+
     /// True for a version of this series, such as `5.10.262` of 5.10.
     #[must_use]
     pub fn includes(self, version: &str) -> bool {
-        let mut numbers = version.split(['.', '-']);
-        let mut next = || numbers.next()?.parse::<u32>().ok();
-        (next(), next()) == (Some(self.major), Some(self.minor))
+        Self::of(version) == Some(self)
     }
 }
 

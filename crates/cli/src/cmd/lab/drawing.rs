@@ -161,6 +161,9 @@ fn direction_text(direction: &LinkDirection) -> String {
     if direction.bleach_ecn {
         parts.push("ECN bits cleared".to_owned());
     }
+    if direction.rewrite_ect1 {
+        parts.push("ECT(1) becomes ECT(0)".to_owned());
+    }
     parts.retain(|part| !part.is_empty());
     parts.join(", ")
 }

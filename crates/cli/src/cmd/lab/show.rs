@@ -212,6 +212,7 @@ fn truth_document(truth: &GroundTruth) -> Value {
         "policer_bits_per_second": truth.policer.map(|policer| policer.rate.bits_per_second()),
         "policer_burst_bytes": truth.policer.map(|policer| policer.burst.get()),
         "bleaches_ecn": truth.bleaches_ecn,
+        "rewrites_ect1": truth.rewrites_ect1,
     })
 }
 
