@@ -210,3 +210,42 @@ fn with_udp_blocked_all_other_figures_are_measured() {
     assert_eq!(count(&document, "/up/mtu/bytes"), 1500);
     reasons_are_given(&document);
 }
+
+/// The path's document where near requests Accurate ECN, far has this setting, and the link these keys.
+fn with_ecn(far: u8, keys: &str) -> Value {
+    let path = OwnPath::new(&format!(
+        "[host.near.sysctl]\n\"net.ipv4.tcp_ecn\" = 3\n[host.far.sysctl]\n\"net.ipv4.tcp_ecn\" = {far}\n\
+         [[link]]\nbetween = [\"near\", \"far\"]\nrate = \"10 Mbit/s\"\ndelay = \"1 ms\"\n{keys}"
+    ));
+    let measured = run(lab_command(&path.file, &["path", "far", "--json", "--quiet", "--count", "200"]), LIMIT);
+    measured.expect_code(0).json()
+}
+
+/// Codepoints on arrival of Not-ECT, ECT(1), ECT(0) and CE.
+fn codepoints(document: &Value, direction: &str) -> Vec<Option<f64>> {
+    array(document, &format!("/{direction}/marks/ecn")).iter().map(|mark| maybe(mark, "/arrived")).collect()
+}
+
+#[test]
+fn accurate_ecn_is_negotiated_while_marks_are_cleared_up_and_rewritten_down() {
+    let document = with_ecn(3, "[link.forward]\nbleach_ecn = true\n[link.backward]\nrewrite_ect1 = true\n");
+    assert_eq!(document["tcp"]["accurate_ecn"], Value::Bool(true), "{}", document["tcp"]);
+    let arrived = array(&document, "/tcp/syn_options_arrived");
+    assert!(arrived.contains(&Value::from("accurate_ecn")), "{arrived:?}");
+    assert!(array(&document, "/tcp/missing").is_empty(), "{}", document["tcp"]);
+    assert_eq!(codepoints(&document, "up"), [Some(0.0); 4]);
+    assert_eq!(codepoints(&document, "down"), [Some(0.0), Some(2.0), Some(2.0), Some(3.0)]);
+}
+
+#[test]
+fn accurate_ecn_that_the_far_end_refuses_is_missing() {
+    let document = with_ecn(2, "");
+    let tcp = &document["tcp"];
+    assert_eq!(tcp["explicit_congestion_notification"], Value::Bool(true), "{tcp}");
+    assert_eq!((&tcp["accurate_ecn"], &tcp["missing"]), (&Value::Bool(false), &serde_json::json!(["accurate_ecn"])));
+    assert!(array(tcp, "/syn_options_arrived").contains(&Value::from("accurate_ecn")), "{tcp}");
+    assert!(array(&document, "/notes").iter().all(|note| !note.to_string().contains("removes it")), "{document}");
+    for direction in ["up", "down"] {
+        assert_eq!(codepoints(&document, direction), [Some(0.0), Some(1.0), Some(2.0), Some(3.0)], "{direction}");
+    }
+}

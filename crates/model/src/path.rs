@@ -391,6 +391,8 @@ pub struct TcpFeatures {
     pub window_scale_own: Option<u8>,
     /// ECN (RFC 3168).
     pub explicit_congestion_notification: Option<bool>,
+    /// Accurate ECN (RFC 9768); `None` where the local kernel does not report it.
+    pub accurate_ecn: Option<bool>,
     /// Options of the SYN as they arrived at the remote host; `None` where it does not report them.
     pub syn_options_arrived: Option<Vec<TcpFeature>>,
     /// Window scale of the SYN as it arrived at the remote host; `None` where it had none or is not reported.
@@ -412,6 +414,8 @@ pub enum TcpFeature {
     Timestamps,
     /// ECN (RFC 3168).
     ExplicitCongestionNotification,
+    /// Accurate ECN (RFC 9768).
+    AccurateEcn,
 }
 
 impl TcpFeature {
@@ -423,6 +427,7 @@ impl TcpFeature {
             Self::SelectiveAcknowledgements => "selective acknowledgements",
             Self::Timestamps => "timestamps",
             Self::ExplicitCongestionNotification => "explicit congestion notification",
+            Self::AccurateEcn => "Accurate ECN",
         }
     }
 
@@ -433,7 +438,7 @@ impl TcpFeature {
             Self::WindowScale => "net.ipv4.tcp_window_scaling",
             Self::SelectiveAcknowledgements => "net.ipv4.tcp_sack",
             Self::Timestamps => "net.ipv4.tcp_timestamps",
-            Self::ExplicitCongestionNotification => "net.ipv4.tcp_ecn",
+            Self::ExplicitCongestionNotification | Self::AccurateEcn => "net.ipv4.tcp_ecn",
         }
     }
 }

@@ -120,6 +120,8 @@ pub struct TcpInfo {
     pub window_scale: Option<NegotiatedWindowScale>,
     /// `TCPI_OPT_ECN`.
     pub explicit_congestion_notification: Option<bool>,
+    /// `tcpi_ecn_mode`: true with Accurate ECN (RFC 9768); `None` where the kernel has it, but does not report it.
+    pub accurate_ecn: Option<bool>,
     /// `TCPI_OPT_ECN_SEEN`: at least one packet arrived with an ECN codepoint set (RFC 3168).
     pub congestion_notification_seen: Option<bool>,
     /// `tcpi_backoff`: number of times that the retransmission timeout was doubled since the last acknowledgement.

@@ -18,6 +18,8 @@ pub struct Syn {
     pub hop_limit: u8,
     /// True with both ECN flags (ECE and CWR): the sender wants explicit congestion notification (RFC 3168 §6.1.1).
     pub asks_for_ecn: bool,
+    /// True with the flag AE in addition: the sender wants Accurate ECN (RFC 9768 §3.1.1).
+    pub asks_for_accurate_ecn: bool,
     /// The window, unscaled.
     pub window: ByteCount,
     /// Maximum segment size option.
@@ -41,6 +43,8 @@ const TCP: u8 = 6;
 const TCP_HEADER: usize = 20;
 /// ECE and CWR in the octet of the flags.
 const ECN_FLAGS: u8 = 0xc0;
+/// AE in the octet before, which also has the header's length.
+const ACCURATE_ECN_FLAG: u8 = 1;
 
 /// Fields of the IP header.
 struct IpHeader {
@@ -72,6 +76,7 @@ impl Syn {
             type_of_service: TypeOfService::new(internet.type_of_service),
             hop_limit: internet.hop_limit,
             asks_for_ecn: fixed[13] & ECN_FLAGS == ECN_FLAGS,
+            asks_for_accurate_ecn: fixed[13] & ECN_FLAGS == ECN_FLAGS && fixed[12] & ACCURATE_ECN_FLAG != 0,
             window: ByteCount::new(port(14).into()),
             mss: None,
             window_scale: None,
@@ -168,7 +173,15 @@ mod tests {
         assert_eq!((syn.type_of_service, syn.hop_limit), (TypeOfService::new(0x28), 57));
         assert_eq!((syn.mss, syn.window_scale, syn.window), (Some(Mss::new(1460)), Some(7), ByteCount::new(64_240)));
         assert!(syn.asks_for_ecn && syn.selective_acknowledgements && syn.timestamps);
-        assert!(!syn.fast_open && !syn.multipath && syn.payload.is_zero());
+        assert!(!syn.fast_open && !syn.multipath && !syn.asks_for_accurate_ecn && syn.payload.is_zero());
+        let mut accurate = VERSION_4;
+        accurate[20 + 12] |= 1;
+        let syn = Syn::parse(&accurate).expect("whole");
+        assert!(syn.asks_for_ecn && syn.asks_for_accurate_ecn && syn.timestamps);
+        // A middlebox that clears the two older flags leaves a SYN that asks for nothing.
+        accurate[20 + 13] &= 0x3f;
+        let syn = Syn::parse(&accurate).expect("whole");
+        assert!(!syn.asks_for_ecn && !syn.asks_for_accurate_ecn);
     }
 
     #[test]

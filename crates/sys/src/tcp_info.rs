@@ -171,9 +171,26 @@ fn parse_options(bytes: &[u8], info: &mut TcpInfo) {
     info.timestamps = Some(options & OPTION_TIMESTAMPS != 0);
     info.selective_acknowledgements = Some(options & OPTION_SACK != 0);
     info.explicit_congestion_notification = Some(options & OPTION_ECN != 0);
+    info.accurate_ecn = accurate_ecn(bytes, options & OPTION_ECN != 0);
     info.congestion_notification_seen = Some(options & OPTION_ECN_SEEN != 0);
     if options & OPTION_WINDOW_SCALE != 0 {
         info.window_scale = field!(bytes, window_scales: u8).map(window_scale);
+    }
+}
+
+/// `tcpi_ecn_mode : 2`. Linux 6.18 and 6.19 have Accurate ECN, and do not report the mode, which is then zero; kernels
+/// that do not count its bytes do not have it.
+fn accurate_ecn(bytes: &[u8], agreed: bool) -> Option<bool> {
+    const CLASSIC: u8 = 1;
+    const ACCURATE: u8 = 2;
+    if !agreed || field!(bytes, received_ce: u32).is_none() {
+        return Some(false);
+    }
+    let [first, ..] = field!(bytes, accurate_ecn: u32)?.to_ne_bytes();
+    match if cfg!(target_endian = "little") { first & 3 } else { first >> 6 } {
+        CLASSIC => Some(false),
+        ACCURATE => Some(true),
+        _ => None,
     }
 }
 
@@ -344,6 +361,28 @@ mod tests {
         assert_eq!(linux_4_2.bytes_received, Some(ByteCount::ZERO));
         assert_eq!((linux_4_2.not_sent, linux_4_2.busy_time, linux_4_2.send_window), (None, None, None));
         assert_eq!(linux_4_2.delivery_rate_application_limited, None);
+    }
+
+    #[test]
+    fn modes_of_ecn() {
+        let of = |options: u8, mode: u8| {
+            let mode = if cfg!(target_endian = "little") { mode } else { mode << 6 };
+            answer(&[
+                (offset_of!(KernelTcpInfo, options), &[options]),
+                (offset_of!(KernelTcpInfo, accurate_ecn), &[mode]),
+            ])
+        };
+        let modes = [(0, Some(false)), (1, Some(false)), (2, Some(false))];
+        for (mode, expected) in modes {
+            assert_eq!(parse(&of(0, mode)).accurate_ecn, expected, "not agreed");
+        }
+        for (mode, expected) in [(0, None), (1, Some(false)), (2, Some(true)), (3, None)] {
+            let bytes = of(OPTION_ECN, mode);
+            assert_eq!(parse(&bytes).accurate_ecn, expected, "{mode}");
+            let linux_6_12 = &bytes[..offset_of!(KernelTcpInfo, received_ce)];
+            assert_eq!(parse(linux_6_12).accurate_ecn, Some(false));
+            assert_eq!(parse(&bytes[..offset_of!(KernelTcpInfo, accurate_ecn)]).accurate_ecn, None);
+        }
     }
 
     #[test]

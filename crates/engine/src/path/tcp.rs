@@ -22,14 +22,29 @@ pub(super) fn describe(record: &mut PathRecord<'_>, connection: &TcpStream) {
     let syn_options = syn.as_ref().map(options_of_syn).or_else(|| far.as_ref().map(arrived));
     let accepted = far.and_then(|far| far.window_scale).map(|scale| scale.send);
     let syn_window_scale = syn.and_then(|syn| syn.window_scale).or(accepted);
-    record.document.tcp = Some(TcpFeatures { syn_window_scale, ..features(&near, syn_options) });
+    let features = TcpFeatures { syn_window_scale, ..features(&near, syn_options) };
+    for removed in syn.iter().flat_map(|syn| removed(&features.missing, syn)) {
+        record.note(format!(
+            "The SYN requests {} and arrives without it: something between removes it.",
+            removed.title()
+        ));
+    }
+    record.document.tcp = Some(features);
+    explain_accurate_ecn(record, &near);
 }
 
 /// Fills in the features that this end alone reports of a connection.
 pub(super) fn describe_near_end(record: &mut PathRecord<'_>, near: &TcpInfo) {
     record.document.tcp = Some(features(near, None));
+    explain_accurate_ecn(record, near);
     for key in ["tcp.syn_options_arrived", "tcp.syn_window_scale"] {
         record.unknown(key, "only a linerate at the far end reports the options that arrived there");
+    }
+}
+
+fn explain_accurate_ecn(record: &mut PathRecord<'_>, near: &TcpInfo) {
+    if near.accurate_ecn.is_none() {
+        record.unknown("tcp.accurate_ecn", "this host's kernel does not report the kind of ECN (Linux 7.0 does)");
     }
 }
 
@@ -41,10 +56,18 @@ fn features(near: &TcpInfo, syn_options_arrived: Option<Vec<TcpFeature>>) -> Tcp
         window_scale_peer: near.window_scale.map(|scale| scale.send),
         window_scale_own: near.window_scale.map(|scale| scale.receive),
         explicit_congestion_notification: near.explicit_congestion_notification,
+        accurate_ecn: near.accurate_ecn,
         syn_options_arrived,
         syn_window_scale: None,
         missing: missing(near),
     }
+}
+
+/// Features that this end requested, and that its SYN does not have at the far end. Older servers do not report Accurate ECN.
+fn removed(missing: &[TcpFeature], syn: &SynFacts) -> Vec<TcpFeature> {
+    let arrived = options_of_syn(syn);
+    let is_reported = |feature: TcpFeature| feature != TcpFeature::AccurateEcn || syn.asks_for_accurate_ecn.is_some();
+    missing.iter().copied().filter(|feature| is_reported(*feature) && !arrived.contains(feature)).collect()
 }
 
 /// Options of the SYN as the far kernel saved it.
@@ -54,6 +77,7 @@ fn options_of_syn(syn: &SynFacts) -> Vec<TcpFeature> {
         (TcpFeature::SelectiveAcknowledgements, syn.selective_acknowledgements),
         (TcpFeature::Timestamps, syn.timestamps),
         (TcpFeature::ExplicitCongestionNotification, syn.asks_for_ecn),
+        (TcpFeature::AccurateEcn, syn.asks_for_accurate_ecn == Some(true)),
     ])
 }
 
@@ -64,10 +88,11 @@ fn arrived(far: &TcpInfo) -> Vec<TcpFeature> {
         (TcpFeature::SelectiveAcknowledgements, far.selective_acknowledgements == Some(true)),
         (TcpFeature::Timestamps, far.timestamps == Some(true)),
         (TcpFeature::ExplicitCongestionNotification, far.explicit_congestion_notification == Some(true)),
+        (TcpFeature::AccurateEcn, far.accurate_ecn == Some(true)),
     ])
 }
 
-fn present(features: [(TcpFeature, bool); 4]) -> Vec<TcpFeature> {
+fn present(features: [(TcpFeature, bool); 5]) -> Vec<TcpFeature> {
     features.into_iter().filter(|(_, is_present)| *is_present).map(|(feature, _)| feature).collect()
 }
 
@@ -76,6 +101,9 @@ fn present(features: [(TcpFeature, bool); 4]) -> Vec<TcpFeature> {
 const fn requests_ecn(mode: u8) -> bool {
     matches!(mode, 1 | 3 | 4)
 }
+
+/// The one mode in which outgoing connections request `AccECN`.
+const ACCURATE_ECN_MODE: u8 = 3;
 
 /// Features that this end requests by its settings and did not get.
 fn missing(near: &TcpInfo) -> Vec<TcpFeature> {
@@ -86,6 +114,7 @@ fn missing(near: &TcpInfo) -> Vec<TcpFeature> {
             TcpFeature::Timestamps => value > 0,
             TcpFeature::SelectiveAcknowledgements | TcpFeature::WindowScale => value == 1,
             TcpFeature::ExplicitCongestionNotification => requests_ecn(value),
+            TcpFeature::AccurateEcn => value == ACCURATE_ECN_MODE,
         }
     };
     let agreed = [
@@ -93,6 +122,7 @@ fn missing(near: &TcpInfo) -> Vec<TcpFeature> {
         (TcpFeature::SelectiveAcknowledgements, near.selective_acknowledgements),
         (TcpFeature::WindowScale, Some(near.window_scale.is_some())),
         (TcpFeature::ExplicitCongestionNotification, near.explicit_congestion_notification),
+        (TcpFeature::AccurateEcn, near.accurate_ecn),
     ];
     let refused = agreed.into_iter().filter(|(_, agreed)| *agreed == Some(false));
     refused.map(|(feature, _)| feature).filter(|feature| requested(*feature)).collect()
@@ -111,6 +141,7 @@ mod tests {
             type_of_service: TypeOfService::default(),
             hop_limit: 60,
             asks_for_ecn: false,
+            asks_for_accurate_ecn: None,
             mss: Some(1460),
             window_scale: None,
             selective_acknowledgements: false,
@@ -129,6 +160,7 @@ mod tests {
         assert!(options_of_syn(&syn()).is_empty());
         let all = SynFacts {
             asks_for_ecn: true,
+            asks_for_accurate_ecn: Some(true),
             window_scale: Some(0),
             selective_acknowledgements: true,
             timestamps: true,
@@ -139,8 +171,22 @@ mod tests {
             TcpFeature::SelectiveAcknowledgements,
             TcpFeature::Timestamps,
             TcpFeature::ExplicitCongestionNotification,
+            TcpFeature::AccurateEcn,
         ];
         assert_eq!(options_of_syn(&all), expected);
+    }
+
+    #[test]
+    fn what_was_requested_and_does_not_arrive_was_removed() {
+        let missing = [TcpFeature::ExplicitCongestionNotification, TcpFeature::AccurateEcn];
+        let bleached = SynFacts { asks_for_accurate_ecn: Some(false), ..syn() };
+        assert_eq!(removed(&missing, &bleached), missing);
+        let refused = SynFacts { asks_for_ecn: true, asks_for_accurate_ecn: Some(true), ..syn() };
+        assert!(removed(&missing, &refused).is_empty());
+        let without_ae = SynFacts { asks_for_accurate_ecn: Some(false), ..refused };
+        assert_eq!(removed(&missing, &without_ae), [TcpFeature::AccurateEcn]);
+        let older_server = SynFacts { asks_for_accurate_ecn: None, ..refused };
+        assert!(removed(&missing, &older_server).is_empty());
     }
 
     #[test]

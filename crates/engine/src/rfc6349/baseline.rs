@@ -155,6 +155,7 @@ mod tests {
             window_scale_peer: None,
             window_scale_own: None,
             explicit_congestion_notification: None,
+            accurate_ecn: None,
             syn_options_arrived: None,
             syn_window_scale: None,
             missing: Vec::new(),

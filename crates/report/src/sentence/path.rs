@@ -1,6 +1,7 @@
 //! Verdict on a path in one sentence.
 
-use linerate_model::path::{PathDirection, PathDocument, PeerKind};
+use linerate_model::header_mark::HeaderMark;
+use linerate_model::path::{MarkFate, PathDirection, PathDocument, PeerKind};
 use linerate_units::{BitRate, display};
 
 /// Capacity and round trip, then the problems.
@@ -64,11 +65,28 @@ fn push_problems(parts: &mut Vec<String>, name: &str, end: &PathDirection) {
     if let Some(reordering) = packets.reordering.filter(|reordering| *reordering > 0.0) {
         parts.push(format!("{} reordered {name}", share(reordering)));
     }
-    let cleared =
-        end.marks.as_ref().is_some_and(|marks| marks.ecn.iter().any(|mark| mark.sent > 0 && mark.arrived == Some(0)));
-    if cleared {
-        parts.push(format!("ECN marks are cleared {name}"));
+    parts.extend(end.marks.iter().flat_map(|marks| ecn_changes(&marks.ecn)).map(|change| format!("{change} {name}")));
+}
+
+/// Changes of ECN codepoints by the path; marks of congestion, which queues make, are none.
+fn ecn_changes(marks: &[MarkFate]) -> Vec<String> {
+    let arrived = marks.iter().filter(|mark| mark.sent > 0 && mark.arrived.is_some());
+    if arrived.clone().count() > 1 && arrived.clone().all(|mark| mark.arrived == Some(0)) {
+        return vec!["ECN marks are cleared".to_owned()];
     }
+    let changed = |mark: &&MarkFate| mark.arrived != Some(mark.sent) && (mark.sent == 0 || mark.arrived != Some(CE));
+    arrived
+        .filter(changed)
+        .filter_map(|mark| Some(format!("{} arrives as {}", mark.name, codepoint(mark.arrived?))))
+        .collect()
+}
+
+/// Congestion experienced (RFC 3168 §5).
+const CE: u8 = 3;
+
+/// Name of an ECN codepoint.
+pub(crate) fn codepoint(bits: u8) -> &'static str {
+    HeaderMark::ALL.get(usize::from(bits & 3)).map_or("", |mark| mark.name())
 }
 
 /// Formats a value with two significant digits.
@@ -81,5 +99,31 @@ fn significant(value: f64) -> String {
         format!("{value:.2}")
     } else {
         format!("{value:.3}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_codepoints_are_named_and_marks_of_queues_are_none() {
+        for (arrived, expected) in [
+            ([Some(0), Some(1), Some(2), Some(3)], vec![]),
+            ([Some(0), Some(3), Some(3), Some(3)], vec![]),
+            ([Some(0), Some(0), Some(0), Some(0)], vec!["ECN marks are cleared"]),
+            ([Some(0), Some(2), Some(2), Some(3)], vec!["ECT(1) arrives as ECT(0)"]),
+            ([Some(0), Some(0), Some(2), Some(3)], vec!["ECT(1) arrives as Not-ECT"]),
+            ([Some(0), Some(1), Some(1), Some(0)], vec!["ECT(0) arrives as ECT(1)", "CE arrives as Not-ECT"]),
+            ([Some(0), None, Some(2), None], vec![]),
+        ] {
+            let fate = |(mark, arrived): (&HeaderMark, Option<u8>)| MarkFate {
+                name: *mark,
+                sent: mark.octet().get(),
+                arrived,
+            };
+            let marks: Vec<MarkFate> = HeaderMark::ALL.iter().zip(arrived).map(fate).collect();
+            assert_eq!(ecn_changes(&marks), expected, "{arrived:?}");
+        }
     }
 }

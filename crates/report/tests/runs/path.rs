@@ -128,6 +128,7 @@ pub(super) fn document() -> PathDocument {
             window_scale_peer: Some(7),
             window_scale_own: Some(10),
             explicit_congestion_notification: Some(false),
+            accurate_ecn: Some(false),
             syn_options_arrived: Some(vec![
                 TcpFeature::WindowScale,
                 TcpFeature::SelectiveAcknowledgements,

@@ -66,6 +66,9 @@ pub struct SynFacts {
     pub hop_limit: u8,
     /// True when it requests explicit congestion notification (RFC 3168 §6.1.1).
     pub asks_for_ecn: bool,
+    /// True when it requests Accurate ECN (RFC 9768 §3.1.1); older servers do not report it.
+    #[serde(default)]
+    pub asks_for_accurate_ecn: Option<bool>,
     /// Maximum segment size option, in bytes.
     #[serde(default)]
     pub mss: Option<u16>,

@@ -154,6 +154,7 @@ fn answers_round_trip() {
             type_of_service: TypeOfService::new(2),
             hop_limit: 3,
             asks_for_ecn: true,
+            asks_for_accurate_ecn: Some(true),
             mss: Some(1460),
             window_scale: None,
             selective_acknowledgements: true,

@@ -33,6 +33,7 @@ impl CollectedFacts {
                 type_of_service: syn.type_of_service,
                 hop_limit: syn.hop_limit,
                 asks_for_ecn: syn.asks_for_ecn,
+                asks_for_accurate_ecn: Some(syn.asks_for_accurate_ecn),
                 mss: syn.mss.map(Mss::get).and_then(|mss| u16::try_from(mss).ok()),
                 window_scale: syn.window_scale,
                 selective_acknowledgements: syn.selective_acknowledgements,

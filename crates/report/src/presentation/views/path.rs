@@ -12,6 +12,7 @@ use linerate_model::summary::DurationDistribution;
 use super::yes_or_no;
 use crate::presentation::reasons::UnknownReasons;
 use crate::presentation::{Presentation, Quantity, ReportTable, TableCell};
+use crate::sentence::path::codepoint;
 
 /// Headings of the cells of [`distribution`].
 pub(crate) const DISTRIBUTION_COLUMNS: [&str; 8] = ["Method", "min", "median", "mean", "p95", "p99", "max", "Samples"];
@@ -240,9 +241,11 @@ fn marks(document: &PathDocument) -> Option<ReportTable> {
 }
 
 fn fate(fate: &MarkFate) -> TableCell {
+    let is_ecn = HeaderMark::ALL.iter().take(4).any(|mark| *mark == fate.name);
     TableCell::text(match fate.arrived {
         Some(arrived) if arrived == fate.sent => "arrives".to_owned(),
         Some(0) => "is cleared".to_owned(),
+        Some(arrived) if is_ecn => format!("arrives as {}", codepoint(arrived)),
         Some(arrived) => format!("arrives as {arrived:#04x} instead of {:#04x}", fate.sent),
         None => "no packet with it arrives".to_owned(),
     })
@@ -277,6 +280,7 @@ fn tcp(tcp: &TcpFeatures) -> ReportTable {
     let scale = scale.map_or_else(|| "not agreed".to_owned(), |(own, peer)| format!("{own} here, {peer} there"));
     table.push_row("Window scale", vec![TableCell::Text(scale)]);
     table.push_row("Explicit congestion notification", vec![text(tcp.explicit_congestion_notification.map(yes_or_no))]);
+    table.push_row("Accurate ECN", vec![text(tcp.accurate_ecn.map(yes_or_no))]);
     let option = |feature: &TcpFeature| match (feature, tcp.syn_window_scale) {
         (TcpFeature::WindowScale, Some(scale)) => format!("{} {scale}", feature.title()),
         _ => feature.title().to_owned(),
@@ -286,11 +290,11 @@ fn tcp(tcp: &TcpFeatures) -> ReportTable {
     let arrived = arrived.map_or_else(|| TableCell::Unknown("not reported by the far end".to_owned()), TableCell::Text);
     table.push_row("Received SYN options", vec![arrived]);
     for missing in &tcp.missing {
-        let text = format!(
-            "{}: {} is off at the far end, or a middlebox removes the option",
-            missing.title(),
-            missing.setting()
-        );
+        let cause = match tcp.syn_options_arrived.as_ref().map(|options| options.contains(missing)) {
+            Some(true) => format!("{} is off at the far end", missing.setting()),
+            _ => format!("{} is off at the far end, or a middlebox removes the option", missing.setting()),
+        };
+        let text = format!("{}: {cause}", missing.title());
         table.push_row("Requested, not granted", vec![TableCell::text(text)]);
     }
     table
