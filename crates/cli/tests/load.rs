@@ -89,8 +89,10 @@ fn all_classes_and_phases_between_two_linerates() {
 #[test]
 fn a_stock_iperf3_serves_as_the_load() {
     let server = Server::start(Program::Iperf3, &[]);
-    let document = run(load(server.port, &["--phases", "up,down"]), LIMIT).expect_code(0).json();
+    let document = run(load(server.port, &["--phases", "up,down", "--l4s"]), LIMIT).expect_code(0).json();
     assert_eq!(text(&document, "/peer"), "iperf3");
+    let unknown = array(&document, "/unknown").iter().find(|unknown| unknown["key"] == "dual_queues");
+    assert!(unknown.is_some_and(|unknown| text(unknown, "/reason").contains("need a linerate")), "{unknown:?}");
     assert!(number(phase(&document, "up"), "/goodput_up_bits_per_second") > 1e6);
     assert!(number(phase(&document, "down"), "/goodput_down_bits_per_second") > 1e6);
     assert!(number(class(&document, "up", "tcp_info"), "/rtt/count") > 0.0);
@@ -182,4 +184,42 @@ fn foreign_traffic_prevents_a_grade() {
     assert_eq!(document["contamination"]["spoils"], Value::Bool(true), "{}", document["contamination"]);
     assert!(document["grade"].is_null());
     assert!(text(&document, "/ungraded_because").contains("foreign traffic"), "{}", document["ungraded_because"]);
+}
+
+/// The findings about dual queues on a path whose links have these keys.
+fn dual_queues(keys: &str, phases: &str) -> Value {
+    let path = OwnPath::new(&format!(
+        "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"10 Mbit/s\"\ndelay = \"5 ms\"\n{keys}"
+    ));
+    let load = ["load", "far", "--json", "--quiet", "--l4s", "-P", "2", "--phases", phases, "--time", "2s"];
+    lab(&path.file, &[&load[..], &["--idle", "2s", "--ramp", "4s"]].concat()).json()["dual_queues"].clone()
+}
+
+/// Milliseconds.
+fn median(finding: &Value, codepoint: &str) -> f64 {
+    number(finding, &format!("/{codepoint}/median_ns")) / 1e6
+}
+
+#[test]
+fn a_dual_queue_is_found_where_its_codepoint_arrives_and_unknown_where_it_is_rewritten() {
+    let found = dual_queues("queue = \"dualpi2\"\n[link.forward]\nrewrite_ect1 = true\n", "down,up");
+    let (down, up) = (&found[0], &found[1]);
+    assert_eq!((text(down, "/direction"), text(down, "/finding")), ("down", "found"), "{down}");
+    // One full packet takes 1.2 ms at this rate; the target of the other queue is 15 ms.
+    assert!(median(down, "ect1") < 3.0, "{down}");
+    for codepoint in ["ect0", "not_ect"] {
+        assert!((5.0..40.0).contains(&median(down, codepoint)), "{down}");
+    }
+    assert_eq!(down["ect1_intact"], Value::from(1.0), "{down}");
+    assert_eq!((text(up, "/finding"), &up["ect1_intact"]), ("ect1_changed", &Value::from(0.0)), "{up}");
+    assert!(text(up, "/evidence").starts_with("cannot say: "), "{up}");
+    assert!((median(up, "ect1") / median(up, "ect0") - 1.0).abs() < 0.5, "it waits with all others: {up}");
+}
+
+#[test]
+fn one_queue_for_all_is_no_dual_queue() {
+    let one = dual_queues("buffer = \"40 ms\"\n", "down");
+    assert_eq!(text(&one, "/0/finding"), "not_found", "{one}");
+    let per_flow = dual_queues("queue = \"fq_codel\"\n", "down");
+    assert_eq!(text(&per_flow, "/0/finding"), "no_queue", "{per_flow}");
 }

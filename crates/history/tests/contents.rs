@@ -115,6 +115,7 @@ fn load() -> impl Strategy<Value = RunResult> {
             ungraded_because: None,
             responsiveness: None,
             queues: Vec::new(),
+            dual_queues: Vec::new(),
             contamination: None,
             unknown: Vec::new(),
             notes,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::path::{PathHop, PeerKind, UnknownValue};
 use super::report::TestTermination;
 use super::summary::DurationDistribution;
-pub use linerate_analysis::latency_under_load::{LatencyClass, LatencyGrade, ResponsivenessMethod};
+pub use linerate_analysis::latency_under_load::{DualQueue, LatencyClass, LatencyGrade, ResponsivenessMethod};
 use linerate_analysis::statistics::SampleSummary;
 use linerate_units::serde::nanoseconds;
 
@@ -50,6 +50,9 @@ pub struct LoadDocument {
     pub responsiveness: Option<PhaseResponsiveness>,
     /// Location of the queue, per loaded direction.
     pub queues: Vec<QueueLocation>,
+    /// Dual queue per loaded direction, where ECN codepoints were probed.
+    #[serde(default)]
+    pub dual_queues: Vec<DualQueueFinding>,
     /// Cross traffic during the phases.
     pub contamination: Option<TrafficContamination>,
     /// Values that could not be measured: key → reason.
@@ -243,6 +246,42 @@ pub struct QueueLocation {
     /// Hops that answered while it was loaded.
     #[serde(default)]
     pub hops: Vec<PathHop>,
+}
+
+/// Finding about a dual queue (RFC 9332) in one loaded direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DualQueueFinding {
+    /// Loaded direction.
+    pub direction: Direction,
+    /// Presence.
+    pub finding: DualQueue,
+    /// Evidence in one sentence.
+    pub evidence: String,
+    /// Delay of probes without ECN in the loaded direction, above the smallest of the idle path.
+    pub not_ect: Option<CodepointDelay>,
+    /// The same with ECT(0).
+    pub ect0: Option<CodepointDelay>,
+    /// The same with ECT(1).
+    pub ect1: Option<CodepointDelay>,
+    /// Share of probes with ECT(1) that arrive with it, of those without a mark; `None` where the far end does not report it.
+    pub ect1_intact: Option<f64>,
+    /// Share of probes with ECT(1) that arrive marked (CE).
+    pub ect1_marked: Option<f64>,
+}
+
+/// Median delay with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CodepointDelay {
+    /// Median.
+    pub median_ns: u64,
+    /// Lower bound of the interval.
+    pub low_ns: u64,
+    /// Upper bound of the interval.
+    pub high_ns: u64,
+    /// Answered probes.
+    pub probes: u64,
 }
 
 /// Cross traffic during the measurement.

@@ -14,6 +14,10 @@ pub enum LatencyClass {
     UdpBestEffort,
     /// UDP with DSCP 46 (expedited forwarding, RFC 3246).
     UdpExpeditedForwarding,
+    /// UDP with DSCP 0 and ECT(0) (RFC 3168).
+    UdpEct0,
+    /// UDP with DSCP 0 and ECT(1), the codepoint of L4S (RFC 9331).
+    UdpEct1,
     /// Small messages on the connections that generate the load.
     TcpApplication,
     /// Round-trip times that the kernel measures on the connections that generate the load.
@@ -30,6 +34,8 @@ impl LatencyClass {
             Self::Icmp => "ICMP echo",
             Self::UdpBestEffort => "UDP best effort",
             Self::UdpExpeditedForwarding => "UDP EF",
+            Self::UdpEct0 => "UDP ECT(0)",
+            Self::UdpEct1 => "UDP ECT(1)",
             Self::TcpApplication => "TCP in-band",
             Self::TcpInfo => "TCP kernel",
             Self::TcpHandshake => "TCP handshake",
@@ -37,10 +43,11 @@ impl LatencyClass {
     }
 
     /// True when the class is compared with others. Pings on the loaded connections also wait for retransmissions and in
-    /// the sender's own buffer, for which no queue of the path is responsible: there the kernel's round trips count.
+    /// the sender's own buffer, for which no queue of the path is responsible: there the kernel's round trips count. ECN codepoints are
+    /// compared with each other ([`super::DualQueue`]).
     #[must_use]
     pub const fn is_compared(self) -> bool {
-        !matches!(self, Self::TcpApplication | Self::TcpHandshake)
+        !matches!(self, Self::TcpApplication | Self::TcpHandshake | Self::UdpEct0 | Self::UdpEct1)
     }
 
     /// True when the verdict may use this class. ICMP and expedited forwarding may be prioritised over normal traffic,

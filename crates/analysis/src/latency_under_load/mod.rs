@@ -9,9 +9,11 @@
 //! | [`StabilityDetector`] | stability of a series |
 //! | [`TrafficContamination`] | effect of cross traffic on the measurement |
 //! | [`QueueLocation`] | location of the queue |
+//! | [`DualQueue`] | queue of its own for L4S |
 
 mod classes;
 mod contamination;
+mod dual_queue;
 mod grade;
 mod queue_location;
 mod responsiveness;
@@ -20,6 +22,7 @@ mod uplift;
 
 pub use classes::{ClassComparison, ClassTreatment, ClassUplift, LatencyClass, worst_class};
 pub use contamination::{InterfaceTraffic, TrafficContamination};
+pub use dual_queue::{CodepointDelays, DualQueue, MedianDelay};
 pub use grade::{LatencyGrade, LossGrade};
 pub use queue_location::{HopUplift, QueueLocation};
 pub use responsiveness::{ForeignProbe, Responsiveness, ResponsivenessMethod, ResponsivenessRating, trimmed_mean};

@@ -23,7 +23,7 @@ pub(super) fn measure(record: &mut LoadRecord<'_>, refusal: &str) -> Result<(), 
     record.document.peer = PeerKind::Bare;
     let probes = RunningProbes::start(record, None, peer)?;
     let result = idle(record, &probes);
-    let readings = probes.stop();
+    let (readings, _) = probes.stop();
     let answered = readings.iter().any(|class| class.readings.iter().any(|reading| reading.round_trip().is_some()));
     record.evidence.classes = readings;
     if !answered && result.is_ok() {

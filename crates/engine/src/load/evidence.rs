@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use linerate_analysis::latency_under_load::ForeignProbe;
 use linerate_model::load::PhaseKind;
-use linerate_units::{BitRate, ByteCount, MonotonicTime};
+use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio, TypeOfService};
 
 use super::traffic::PhaseTraffic;
 use crate::probe::messages::LoadSample;
@@ -204,6 +204,66 @@ pub(super) struct LoadEvidence {
     pub(super) hops: Vec<HopSamples>,
     /// Distance of the far end, where it is among the nearest hops.
     pub(super) far_distance: Option<u8>,
+    /// Codepoints with which ECT(1) arrived; `None` where it was not probed.
+    pub(super) ect1: Option<Ect1Arrivals>,
+}
+
+/// Probes with ECT(1) and their answers by the codepoint on arrival.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ect1Arrivals {
+    /// Probes, as the far end reports.
+    pub(super) up: CodepointArrivals,
+    /// Answers.
+    pub(super) down: CodepointArrivals,
+}
+
+impl Ect1Arrivals {
+    pub(super) const fn of(self, direction: Direction) -> CodepointArrivals {
+        match direction {
+            Direction::Up => self.up,
+            Direction::Down => self.down,
+        }
+    }
+}
+
+/// Packets sent with ECT(1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CodepointArrivals {
+    /// Arrived with ECT(1).
+    pub(super) unchanged: u64,
+    /// Arrived marked: congestion experienced.
+    pub(super) marked: u64,
+    /// Arrived with another codepoint.
+    pub(super) changed: u64,
+}
+
+impl CodepointArrivals {
+    /// Counts a packet that was sent with ECT(1).
+    pub(super) fn count(&mut self, arrived: TypeOfService) {
+        match arrived.get() & 3 {
+            1 => self.unchanged += 1,
+            3 => self.marked += 1,
+            _ => self.changed += 1,
+        }
+    }
+
+    pub(super) const fn all(self) -> u64 {
+        self.unchanged + self.marked + self.changed
+    }
+
+    /// Share that arrived with ECT(1), of those without a mark: a mark replaces ECT(0) as well. Where all are marked, none
+    /// is known to be changed.
+    pub(super) fn intact(self) -> Option<Ratio> {
+        match self.unchanged + self.changed {
+            0 => Ratio::new(1.0).filter(|_| self.marked > 0),
+            unmarked => share(self.unchanged, unmarked),
+        }
+    }
+
+    /// Share that arrived marked.
+    pub(super) fn marked(self) -> Option<Ratio> {
+        share(self.marked, self.all())
+    }
 }
 
 impl LoadEvidence {
@@ -215,6 +275,10 @@ impl LoadEvidence {
     pub(super) fn idle(&self) -> Option<CountingWindow> {
         self.phases.iter().find(|phase| phase.kind == PhaseKind::Idle)?.window
     }
+}
+
+fn share(part: u64, whole: u64) -> Option<Ratio> {
+    Ratio::of(PacketCount::new(part).as_f64(), PacketCount::new(whole).as_f64())
 }
 
 #[cfg(test)]

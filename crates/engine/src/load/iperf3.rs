@@ -55,7 +55,7 @@ pub(super) fn measure(record: &mut LoadRecord<'_>) -> Result<(), AbortReason> {
     let mut infos = Vec::new();
     let mut numbers = 0;
     let result = phases(record, &probes, peer, &mut infos, &mut numbers);
-    let mut classes = probes.stop();
+    let (mut classes, _) = probes.stop();
     classes.push(ClassSamples { class: LatencyClass::TcpInfo, readings: infos, counts_losses: false });
     record.evidence.classes = classes;
     result

@@ -237,7 +237,8 @@ impl LoadTest<'_> {
 
     fn finish(self, record: &mut LoadRecord<'_>) {
         record.document.congestion_control = Some(self.confirmed.join(", ")).filter(|names| !names.is_empty());
-        let mut classes = self.probes.stop();
+        let (mut classes, ect1) = self.probes.stop();
+        record.evidence.ect1 = ect1;
         let handshakes = record
             .evidence
             .foreign

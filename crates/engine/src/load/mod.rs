@@ -12,9 +12,10 @@
 //! | `probes`, `echo`, `foreign` | the probes |
 //! | `traffic` | interface traffic, and the measurement's own share of it |
 //! | `evidence` | measured evidence |
-//! | `summary`, `verdict`, `series`, `readings` | conclusions from it: no clocks, no sockets |
+//! | `summary`, `verdict`, `dual_queue`, `series`, `readings` | conclusions from it: no clocks, no sockets |
 
 mod bare;
+mod dual_queue;
 mod echo;
 mod evidence;
 mod foreign;
@@ -69,6 +70,8 @@ pub struct LoadTestOptions {
     pub spare_slow_paths: bool,
     /// True when new connections are made while the path is loaded, to measure their cost.
     pub foreign_probes: bool,
+    /// True when the ECN codepoints are probed, too, to find a dual queue.
+    pub codepoints: bool,
     /// True when the hops next to this host are probed, to locate the queue.
     pub hops: bool,
 }
@@ -88,6 +91,7 @@ impl LoadTestOptions {
             probe_interval: Duration::from_millis(50),
             spare_slow_paths: true,
             foreign_probes: true,
+            codepoints: false,
             hops: true,
         }
     }

@@ -1,8 +1,10 @@
-//! The probes that run through the whole measurement: UDP best effort, UDP marked EF, and ICMP.
+//! The probes that run through the whole measurement: UDP best effort, UDP marked EF, ICMP, and on request UDP with both
+//! codepoints of ECN.
 
 use core::time::Duration;
 use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
+use linerate_model::header_mark::HeaderMark;
 use std::net::SocketAddr;
 
 use linerate_sys::clock;
@@ -10,7 +12,7 @@ use linerate_units::{BitRate, ByteCount, Dscp, MonotonicTime, WallTime};
 use linerate_wire::stamp::BASE_LENGTH;
 
 use super::echo::{self, EchoProber};
-use super::evidence::{ClassSamples, ProbeFate, ProbeReading};
+use super::evidence::{ClassSamples, Ect1Arrivals, ProbeFate, ProbeReading};
 use super::record::LoadRecord;
 use crate::course::AbortReason;
 use crate::probe::{ProbeOrder, ProbeResult, ProbeSeries, ProbeSession};
@@ -31,8 +33,14 @@ const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(2);
 /// Packets of one probe of each class, and of a message on a connection, in one direction.
 const ROUND_PACKETS: f64 = 4.0;
 
+/// Further packets of a round where ECN codepoints are probed.
+const CODEPOINT_PACKETS: f64 = 2.0;
+
 /// Payload of a large packet.
 const LARGE_PAYLOAD: ByteCount = ByteCount::new(1448);
+
+/// Reason why codepoints are not probed.
+const NEEDED_FOR_CODEPOINTS: &str = "probes with ECN codepoints need a linerate at the far end that UDP reaches";
 
 /// Age after which an unanswered probe is ignored while the measurement runs.
 const MAX_PENDING_AGE: Duration = Duration::from_secs(12);
@@ -41,6 +49,8 @@ const MAX_PENDING_AGE: Duration = Duration::from_secs(12);
 pub(super) struct RunningProbes {
     best_effort: Option<ProbeSeries>,
     expedited: Option<ProbeSeries>,
+    ect0: Option<ProbeSeries>,
+    ect1: Option<ProbeSeries>,
     echoes: Option<EchoProber>,
     interval: Duration,
     /// Bytes on the link of one probe of each class, and of one message on a connection, in one direction.
@@ -55,15 +65,36 @@ impl RunningProbes {
         peer: SocketAddr,
     ) -> Result<Self, AbortReason> {
         let interval = record.options.probe_interval;
-        let mut probes =
-            Self { best_effort: None, expedited: None, echoes: None, interval, round_bytes: round_bytes(peer) };
+        let codepoints = record.options.codepoints && session.is_some();
+        if record.options.codepoints && session.is_none() {
+            record.note(format!("No dual queue can be found: {NEEDED_FOR_CODEPOINTS}."));
+            record.unknown("dual_queues", NEEDED_FOR_CODEPOINTS);
+        }
+        let mut probes = Self {
+            best_effort: None,
+            expedited: None,
+            ect0: None,
+            ect1: None,
+            echoes: None,
+            interval,
+            round_bytes: round_bytes(peer, codepoints),
+        };
         if let Some(session) = session {
-            let order = ProbeOrder { size: BASE_LENGTH, ..ProbeOrder::every(interval) };
+            // Of one size, so that they differ in their codepoint only.
+            let size = if codepoints { ProbeOrder::MARKED_SIZE } else { BASE_LENGTH };
+            let order = ProbeOrder { size, ..ProbeOrder::every(interval) };
             probes.best_effort = Some(session.probe(order)?);
             record.wait(interval / 4)?;
             let type_of_service = Dscp::new(DSCP_EF).map(Dscp::type_of_service).unwrap_or_default();
             probes.expedited = Some(session.probe(ProbeOrder { type_of_service, ..order })?);
             record.wait(interval / 4)?;
+            if codepoints {
+                let marked = |mark: HeaderMark| ProbeOrder { type_of_service: mark.octet(), ..order };
+                probes.ect0 = Some(session.probe(marked(HeaderMark::Ect0))?);
+                record.wait(interval / 8)?;
+                probes.ect1 = Some(session.probe(marked(HeaderMark::Ect1))?);
+                record.wait(interval / 8)?;
+            }
         }
         match EchoProber::start(&record.options.target, peer, interval) {
             Ok(echoes) => probes.echoes = Some(echoes),
@@ -94,7 +125,8 @@ impl RunningProbes {
     /// The probes' share of the packets on a path with this goodput.
     pub(super) fn share_of(&self, goodput: BitRate) -> Option<f64> {
         let large = goodput / BitRate::from_bits_per_second(LARGE_PAYLOAD.as_f64() * 8.0);
-        let small = ROUND_PACKETS / self.interval.as_secs_f64();
+        let packets = ROUND_PACKETS + if self.ect1.is_some() { CODEPOINT_PACKETS } else { 0.0 };
+        let small = packets / self.interval.as_secs_f64();
         large.map(|large| small / (small + large.get()))
     }
 
@@ -109,7 +141,7 @@ impl RunningProbes {
         }
         self.interval = wanted;
         // Each restarts at once: they are reconfigured one after the other, so that they stay apart.
-        for prober in [&self.best_effort, &self.expedited].into_iter().flatten() {
+        for prober in [&self.best_effort, &self.expedited, &self.ect0, &self.ect1].into_iter().flatten() {
             prober.set_interval(wanted);
             record.wait(wanted.min(Duration::from_secs(1)) / 4)?;
         }
@@ -141,31 +173,47 @@ impl RunningProbes {
     }
 
     /// Ends the probes after a short wait for missing answers.
-    pub(super) fn stop(self) -> Vec<ClassSamples> {
+    pub(super) fn stop(self) -> (Vec<ClassSamples>, Option<Ect1Arrivals>) {
         const GRACE: Duration = Duration::from_secs(1);
-        let Self { best_effort, expedited, echoes, .. } = self;
+        let Self { best_effort, expedited, ect0, ect1, echoes, .. } = self;
         if let Some(echoes) = &echoes {
             echoes.stop_sending();
         }
         let class = |class, readings| ClassSamples { class, readings, counts_losses: true };
         let mut classes = Vec::new();
-        for (name, prober) in
-            [(LatencyClass::UdpBestEffort, best_effort), (LatencyClass::UdpExpeditedForwarding, expedited)]
-        {
+        for (name, prober) in [
+            (LatencyClass::UdpBestEffort, best_effort),
+            (LatencyClass::UdpExpeditedForwarding, expedited),
+            (LatencyClass::UdpEct0, ect0),
+        ] {
             classes.extend(prober.map(|prober| class(name, readings(&prober.stop(GRACE)))));
         }
+        let ect1 = ect1.map(|prober| prober.stop(GRACE));
+        classes.extend(ect1.as_deref().map(|results| class(LatencyClass::UdpEct1, readings(results))));
         classes.extend(echoes.map(|echoes| class(LatencyClass::Icmp, echoes.stop())));
-        classes
+        (classes, ect1.as_deref().map(arrivals))
     }
 }
 
-fn round_bytes(peer: SocketAddr) -> ByteCount {
+/// Codepoints with which probes with ECT(1) and their answers arrived.
+fn arrivals(results: &[ProbeResult]) -> Ect1Arrivals {
+    let mut arrivals = Ect1Arrivals::default();
+    for answer in results.iter().filter_map(|result| result.answer.as_ref()) {
+        answer.up_type_of_service.into_iter().for_each(|octet| arrivals.up.count(octet));
+        answer.down_type_of_service.into_iter().for_each(|octet| arrivals.down.count(octet));
+    }
+    arrivals
+}
+
+fn round_bytes(peer: SocketAddr, codepoints: bool) -> ByteCount {
     let network = ETHERNET_HEADER + if peer.is_ipv6() { 40 } else { 20 };
-    let datagram = network + 8 + BASE_LENGTH.get();
+    let size = if codepoints { ProbeOrder::MARKED_SIZE } else { BASE_LENGTH };
+    let datagram = network + 8 + size.get();
     let echo = network + 8 + echo::PAYLOAD.get();
     // TCP's header with time stamps, a frame of 13 bytes, and sometimes a pure acknowledgement.
     let message = 13 + 3 * (network + 32) / 2;
-    ByteCount::new(2 * datagram + echo + message)
+    let datagrams = if codepoints { 4 } else { 2 };
+    ByteCount::new(datagrams * datagram + echo + message)
 }
 
 fn plain(result: &ProbeResult) -> ProbeReading {
@@ -211,6 +259,7 @@ fn readings(results: &[ProbeResult]) -> Vec<ProbeReading> {
 #[cfg(test)]
 mod tests {
     use linerate_sys::time_stamp::{StampSource, TimeStamp};
+    use linerate_units::{Ratio, TypeOfService};
 
     use super::*;
     use crate::probe::ProbeAnswer;
@@ -247,6 +296,25 @@ mod tests {
         let answered = ProbeFate::Answered(Duration::from_millis(20));
         let (up, down) = (ProbeFate::Lost(Some(Direction::Up)), ProbeFate::Lost(Some(Direction::Down)));
         assert_eq!(fates, [answered, up, up, down, answered, up, answered, ProbeFate::Lost(None)]);
+    }
+
+    #[test]
+    fn codepoints_on_arrival_are_counted_per_direction() {
+        let arrived = |up: u8, down: u8| {
+            let mut result = result(0, Some(0));
+            if let Some(answer) = &mut result.answer {
+                (answer.up_type_of_service, answer.down_type_of_service) =
+                    (Some(TypeOfService::new(up)), Some(TypeOfService::new(down)));
+            }
+            result
+        };
+        let results = [arrived(1, 0), arrived(3, 2), arrived(0x29, 3), result(3, None), result(4, Some(1))];
+        let Ect1Arrivals { up, down } = arrivals(&results);
+        assert_eq!((up.unchanged, up.marked, up.changed), (2, 1, 0));
+        assert_eq!((down.unchanged, down.marked, down.changed), (0, 1, 2));
+        assert_eq!((down.all(), down.intact(), up.marked()), (3, Ratio::new(0.0), Ratio::of(1.0, 3.0)));
+        assert_eq!(arrivals(&[result(0, None)]).up.intact(), None);
+        assert_eq!(arrivals(&[arrived(3, 3)]).down.intact(), Ratio::new(1.0), "marked, not changed");
     }
 
     #[test]

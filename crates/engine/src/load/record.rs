@@ -54,6 +54,7 @@ impl<'a> LoadRecord<'a> {
             ungraded_because: None,
             responsiveness: None,
             queues: Vec::new(),
+            dual_queues: Vec::new(),
             contamination: None,
             unknown: Vec::new(),
             notes: Vec::new(),

@@ -16,6 +16,7 @@ use linerate_model::path::{PathHop, PeerKind, UnknownValue};
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Ratio, display};
 
+use super::dual_queue;
 use super::evidence::{CountingWindow, ForeignConnection, HopSamples, LoadEvidence, PhaseEvidence};
 use super::summary::{self, IdleBaseline, round_trips};
 use super::traffic::PhaseTraffic;
@@ -43,6 +44,8 @@ pub(super) fn complete(
     document.responsiveness = responsiveness(evidence);
     document.queues =
         LOADED_DIRECTIONS.into_iter().filter_map(|direction| queue_location(evidence, direction)).collect();
+    document.dual_queues =
+        LOADED_DIRECTIONS.into_iter().filter_map(|direction| dual_queue::find(evidence, direction)).collect();
     grade(document, evidence);
     explain(document, evidence);
 }
@@ -96,6 +99,8 @@ const fn class_label(class: LatencyClass) -> &'static str {
         LatencyClass::Icmp => "ICMP echoes",
         LatencyClass::UdpBestEffort => "UDP best effort",
         LatencyClass::UdpExpeditedForwarding => "UDP marked EF",
+        LatencyClass::UdpEct0 => "UDP with ECT(0)",
+        LatencyClass::UdpEct1 => "UDP with ECT(1)",
         LatencyClass::TcpApplication => "messages on the loaded connections",
         LatencyClass::TcpInfo => "the loaded connections themselves",
         LatencyClass::TcpHandshake => "new connections",

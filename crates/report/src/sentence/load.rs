@@ -4,12 +4,12 @@ use linerate_model::direction::Direction;
 use linerate_model::load::LatencyClass;
 use std::time::Duration;
 
-use linerate_model::load::{LoadDocument, PhaseKind};
+use linerate_model::load::{CodepointDelay, DualQueue, DualQueueFinding, LoadDocument, PhaseKind};
 use linerate_units::display;
 
 /// Grade and its basis, then the round trips.
 pub fn sentence(document: &LoadDocument) -> String {
-    let times = round_trips(document);
+    let times = format!("{}{}", round_trips(document), dual_queues(document));
     match (&document.grade, &document.ungraded_because) {
         (Some(grade), _) => {
             let direction = match grade.direction {
@@ -61,11 +61,34 @@ fn round_trips(document: &LoadDocument) -> String {
     if medians.is_empty() { String::new() } else { format!("; round trip {}", medians.join(", ")) }
 }
 
+/// Findings about dual queues, where they were looked for.
+fn dual_queues(document: &LoadDocument) -> String {
+    let one = |found: &DualQueueFinding| {
+        let direction = match found.direction {
+            Direction::Up => "up",
+            Direction::Down => "down",
+        };
+        let finding = match found.finding {
+            DualQueue::Found => "dual queue",
+            DualQueue::NotFound => "no dual queue",
+            _ => return format!("; unknown whether there is a dual queue {direction}"),
+        };
+        let text = |delay: &Option<CodepointDelay>| {
+            let delay = delay.as_ref().map(|delay| display::duration(Duration::from_nanos(delay.median_ns)));
+            delay.unwrap_or_else(|| "unknown".to_owned())
+        };
+        format!("; {finding} {direction}: ECT(1) waits {}, ECT(0) {}", text(&found.ect1), text(&found.ect0))
+    };
+    document.dual_queues.iter().map(one).collect()
+}
+
 const fn words(class: LatencyClass) -> &'static str {
     match class {
         LatencyClass::Icmp => "ICMP echo",
         LatencyClass::UdpBestEffort => "UDP best effort",
         LatencyClass::UdpExpeditedForwarding => "UDP marked EF",
+        LatencyClass::UdpEct0 => "UDP with ECT(0)",
+        LatencyClass::UdpEct1 => "UDP with ECT(1)",
         LatencyClass::TcpApplication => "messages on the loaded connections",
         LatencyClass::TcpInfo => "round trips of the loaded connections",
         LatencyClass::TcpHandshake => "TCP handshakes",

@@ -129,6 +129,7 @@ pub(super) fn document(share: f64) -> LoadDocument {
             evidence: "the delay to hop 1 grows as much as to the far end".to_owned(),
             hops: Vec::new(),
         }],
+        dual_queues: Vec::new(),
         contamination: Some(TrafficContamination {
             spoils: false,
             share: 0.002,

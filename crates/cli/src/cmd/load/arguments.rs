@@ -48,6 +48,9 @@ pub(crate) struct LoadArguments {
     /// Measure a host on which no server listens: its idle round trip by ICMP, without a load
     #[arg(long)]
     pub(crate) no_server: bool,
+    /// Probe with ECN codepoints, too, and report a dual queue for L4S: shorter delays of ECT(1) than of ECT(0)
+    #[arg(long)]
+    pub(crate) l4s: bool,
     /// Live picture.
     #[command(flatten)]
     pub(crate) live: LiveArguments,

@@ -75,6 +75,7 @@ fn options(arguments: &LoadArguments) -> LoadTestOptions {
         ramp_limit: arguments.ramp,
         probe_interval: arguments.interval.unwrap_or(usual.probe_interval),
         spare_slow_paths: arguments.interval.is_none(),
+        codepoints: arguments.l4s,
         ..usual
     }
 }

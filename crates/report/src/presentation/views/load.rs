@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use linerate_documents::run::FigureUnit;
-use linerate_model::load::LatencyClass;
+use linerate_model::load::{CodepointDelay, DualQueue, LatencyClass};
 use linerate_model::load::{LatencyGrade, LoadDocument, LoadPhase, PhaseKind, ProbeClass, QueueHost};
 use linerate_model::path::PathHop;
 use linerate_model::summary::DurationDistribution;
@@ -39,6 +39,7 @@ pub(super) fn tables(document: &LoadDocument) -> Vec<ReportTable> {
         losses(document, reasons),
         one_way(document),
         queues(document, reasons),
+        dual_queues(document),
         hops(document),
     ];
     tables.into_iter().flatten().collect()
@@ -76,6 +77,8 @@ pub(crate) const fn class_name(class: LatencyClass) -> &'static str {
         LatencyClass::Icmp => "ICMP echo",
         LatencyClass::UdpBestEffort => "UDP best effort",
         LatencyClass::UdpExpeditedForwarding => "UDP EF",
+        LatencyClass::UdpEct0 => "UDP ECT(0)",
+        LatencyClass::UdpEct1 => "UDP ECT(1)",
         LatencyClass::TcpApplication => "TCP in-band",
         LatencyClass::TcpInfo => "TCP kernel",
         LatencyClass::TcpHandshake => "TCP handshake",
@@ -287,6 +290,45 @@ fn queues(document: &LoadDocument, reasons: UnknownReasons<'_>) -> Option<Report
     table.non_empty()
 }
 
+/// Delays by ECN codepoint, which show a queue of its own for L4S.
+fn dual_queues(document: &LoadDocument) -> Option<ReportTable> {
+    let columns =
+        ["Loaded", "Dual queue", "Not-ECT", "ECT(0)", "ECT(1)", "ECT(1) arrives", "ECT(1) marked", "Evidence"];
+    let mut table = ReportTable::new("dual_queues", "Delay by ECN codepoint", &columns);
+    for found in &document.dual_queues {
+        let presence = match found.finding {
+            DualQueue::Found => TableCell::text("found"),
+            DualQueue::NotFound => TableCell::text("not found"),
+            _ => TableCell::Unknown(found.evidence.clone()),
+        };
+        let share = |share: Option<f64>| {
+            let reason = || TableCell::Unknown("the far end does not report it".to_owned());
+            share.map_or_else(reason, |share| TableCell::Value(Quantity::share(share)))
+        };
+        let cells = vec![
+            presence,
+            codepoint_delay(found.not_ect),
+            codepoint_delay(found.ect0),
+            codepoint_delay(found.ect1),
+            share(found.ect1_intact),
+            share(found.ect1_marked),
+            TableCell::text(&found.evidence),
+        ];
+        table.push_row(direction_label(found.direction), cells);
+    }
+    table.note = Some(
+        "Medians of the loaded direction with 95 % intervals, above the smallest delay of the idle phase.".to_owned(),
+    );
+    table.non_empty()
+}
+
+fn codepoint_delay(delay: Option<CodepointDelay>) -> TableCell {
+    let Some(delay) = delay else { return unknown() };
+    let [median, low, high] = [delay.median_ns, delay.low_ns, delay.high_ns].map(Quantity::nanoseconds);
+    let text = format!("{} ({} to {})", median.display_text(), low.display_text(), high.display_text());
+    TableCell::Qualified(median, text)
+}
+
 fn hops(document: &LoadDocument) -> Option<ReportTable> {
     let columns = ["Loaded, distance", "Address", "min", "median", "p95"];
     let mut table = ReportTable::new("loaded_hops", "Hops while loaded", &columns);
@@ -309,7 +351,7 @@ fn hop_cells(hop: &PathHop) -> Vec<TableCell> {
 
 /// Name of a class's chart.
 pub(crate) fn distribution_name(class: LatencyClass) -> String {
-    format!("distribution_{}", class_name(class).to_lowercase().replace([' ', '-'], "_"))
+    format!("distribution_{}", class_name(class).to_lowercase().replace([' ', '-'], "_").replace(['(', ')'], ""))
 }
 
 /// One chart for each class: the cumulative distribution of its round-trip times in each phase.
@@ -349,6 +391,14 @@ fn points(times: &[u64]) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_codepoint_has_its_median_and_interval() {
+        let delay = CodepointDelay { median_ns: 600_000, low_ns: 500_000, high_ns: 700_000, probes: 40 };
+        let TableCell::Qualified(median, text) = codepoint_delay(Some(delay)) else { panic!("a value") };
+        assert_eq!((median, text.as_str()), (Quantity::nanoseconds(600_000), "600 µs (500 µs to 700 µs)"));
+        assert!(matches!(codepoint_delay(None), TableCell::Unknown(_)));
+    }
 
     #[test]
     fn a_distribution_goes_from_none_to_all() {
