@@ -215,8 +215,8 @@ mod tests {
         let failure = batch_failure("ip", &lines, "Cannot find device \"eth9\"\nCommand failed -:2");
         assert_eq!(failure.error, "`ip link set eth9 up`: Cannot find device \"eth9\"");
         assert_eq!(failure.in_namespace("far").error, "in far: `ip link set eth9 up`: Cannot find device \"eth9\"");
-        let lines = ["qdisc add dev l0 parent 10:1 handle 100: dualpi2".to_owned()];
-        let failure = batch_failure("tc", &lines, "Error: Specified qdisc kind is unknown.\nCommand failed -:1");
+        let queue = ["qdisc add dev l0 parent 10:1 handle 100: dualpi2".to_owned()];
+        let failure = batch_failure("tc", &queue, "Error: Specified qdisc kind is unknown.\nCommand failed -:1");
         assert_eq!(failure.advice.as_deref(), Some(NEWER_KERNEL));
         for complaint in ["odd", "odd\nCommand failed -:0", "odd\nCommand failed -:3", "odd\nCommand failed -:x"] {
             assert_eq!(batch_failure("tc", &lines, complaint).error, "`tc -batch -` with 2 lines: odd");
