@@ -32,6 +32,7 @@ pub mod host_access;
 pub mod icmp;
 pub mod interface;
 pub mod iproute2;
+pub mod kernel_events;
 pub mod kernel_support;
 pub mod launch;
 pub mod machine;

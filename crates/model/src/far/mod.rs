@@ -19,9 +19,14 @@ use crate::stream::StreamId;
 use crate::tcp_info::TcpInfo;
 
 mod egress;
+mod kernel_events;
 mod load;
 
 pub use egress::{LinkEvidence, QueueEvidence, QueueRateLimit};
+pub use kernel_events::{
+    EventDelay, FullSocketQueue, KernelEvents, PacketDrops, RetransmissionTriggers, RunQueueDelay, RunQueueOccupant,
+    SoftirqTime,
+};
 pub use load::{InterruptedProcessor, ProcessorLoad};
 
 /// Version of these messages. It changes when a key changes its meaning.

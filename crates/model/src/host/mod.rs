@@ -18,6 +18,7 @@ pub mod privileges;
 pub mod processors;
 pub mod routes;
 pub mod settings;
+pub mod tracepoint;
 
 /// Facts of a host at one time. The default is a host of which nothing is known.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,0 +1,125 @@
+//! Evidence from the kernel's tracepoints during a test: where packets and threads waited inside a host.
+
+use serde::{Deserialize, Serialize};
+
+/// Events that a host's kernel traced during a test. Parts that this kernel cannot trace are `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct KernelEvents {
+    /// Reason why nothing was traced; `None` where the other fields count.
+    pub unavailable: Option<String>,
+    /// Tracepoints that this kernel lacks or refused.
+    pub missing: Vec<String>,
+    /// Time that was traced, in nanoseconds.
+    pub traced_ns: u64,
+    /// Waits of the measuring program's threads for a processor.
+    pub run_queue: Option<RunQueueDelay>,
+    /// Time of software interrupts by processor and vector, longest first.
+    pub softirqs: Option<Vec<SoftirqTime>>,
+    /// Packets that any network namespace of the host dropped, by reason and location, most first.
+    pub drops: Option<Vec<PacketDrops>>,
+    /// Full receive queues of sockets on the whole host, by port, most packets first.
+    pub full_sockets: Option<Vec<FullSocketQueue>>,
+    /// Time of packets in the queueing discipline of the interface towards the peer.
+    pub qdisc: Option<EventDelay>,
+    /// Retransmitted TCP segments of the whole host by trigger.
+    pub retransmissions: Option<RetransmissionTriggers>,
+}
+
+/// Distribution of delays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct EventDelay {
+    /// Number of delays.
+    pub count: u64,
+    /// Sum in nanoseconds.
+    pub total_ns: u64,
+    /// Longest in nanoseconds.
+    pub longest_ns: u64,
+    /// Number of delays below 1, 2, 4, … µs, each without those of the earlier bounds; trailing zeros are left out.
+    pub histogram: Vec<u64>,
+}
+
+/// Waits of threads for a processor, between wake-up or preemption and the next run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct RunQueueDelay {
+    /// Distribution of the waits.
+    pub delay: EventDelay,
+    /// Tasks that ran until the waiting thread did, most time first.
+    pub occupants: Vec<RunQueueOccupant>,
+}
+
+/// Task that ran on a processor while a measuring thread waited for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct RunQueueOccupant {
+    /// Name of the task (`comm`); `swapper/N` is an idle processor.
+    pub task: String,
+    /// Number of the thread.
+    pub thread: u32,
+    /// Processor.
+    pub processor: u32,
+    /// Number of waits that ended when this task gave way.
+    pub waits: u64,
+    /// Sum of these waits in nanoseconds.
+    pub total_ns: u64,
+    /// Longest of them in nanoseconds.
+    pub longest_ns: u64,
+}
+
+/// Time of a software interrupt on a processor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct SoftirqTime {
+    /// Processor.
+    pub processor: u32,
+    /// Name of the vector, for example `NET_RX`.
+    pub vector: String,
+    /// Time in nanoseconds.
+    pub time_ns: u64,
+    /// Number of runs.
+    pub runs: u64,
+    /// Name of the device interrupt that this processor handled most often meanwhile; `None` where none was.
+    pub interrupt: Option<String>,
+}
+
+/// Packets dropped for one reason at one location.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct PacketDrops {
+    /// Reason by the kernel's name, for example `QDISC_DROP`.
+    pub reason: String,
+    /// Kernel function; `None` where its symbols are hidden.
+    pub location: Option<String>,
+    /// Number of packets.
+    pub packets: u64,
+}
+
+/// Full receive queue of a socket.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct FullSocketQueue {
+    /// Local port (UDP); `None` where the kernel does not report it.
+    pub port: Option<u16>,
+    /// Packets dropped there.
+    pub packets: u64,
+}
+
+/// Retransmitted segments by trigger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct RetransmissionTriggers {
+    /// Sent from a timer: retransmission timeouts, tail loss probes and RACK's reordering timer.
+    pub by_timer: u64,
+    /// Sent on arrival of an acknowledgement: fast retransmissions, and those that follow a timeout.
+    pub by_acknowledgement: u64,
+}

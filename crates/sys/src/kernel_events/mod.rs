@@ -1,0 +1,149 @@
+//! Events of the kernel during a measurement, traced by BPF programs at its tracepoints: waits for a processor, software
+//! interrupts, drops with their reason, full socket queues, time in queueing disciplines, triggers of retransmissions.
+//!
+//! The programs are assembled here for the running kernel, whose record formats are read from tracefs: neither headers
+//! nor type information (BTF) nor a compiler is needed. They count in maps; no event is copied to this process.
+
+mod assembler;
+mod bpf;
+mod interrupts;
+mod maps;
+mod programs;
+mod read;
+mod symbols;
+#[cfg(test)]
+mod tests;
+mod tracefs;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linerate_model::far::KernelEvents;
+use linerate_units::MonotonicTime;
+
+use crate::clock;
+use crate::error::{Error, Result};
+use bpf::AttachedProgram;
+use interrupts::InterruptCounts;
+use maps::EventMaps;
+use programs::{EventScope, PROGRAMS};
+use tracefs::Tracefs;
+
+/// True while a watch of this process is active: its programs run at events of the whole host, so one has to do.
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// Right to be the active watch.
+#[derive(Debug)]
+struct ActiveWatch;
+
+impl ActiveWatch {
+    fn claim() -> Result<Self> {
+        let refused = || Error::refused("tracing the kernel's events", "another test of this process traces them");
+        if ACTIVE.swap(true, Ordering::AcqRel) { Err(refused()) } else { Ok(Self) }
+    }
+}
+
+impl Drop for ActiveWatch {
+    fn drop(&mut self) {
+        ACTIVE.store(false, Ordering::Release);
+    }
+}
+
+/// Active programs with their maps.
+#[derive(Debug)]
+pub struct KernelEventWatch {
+    started: MonotonicTime,
+    programs: BTreeMap<&'static str, AttachedProgram>,
+    missing: Vec<String>,
+    maps: EventMaps,
+    vectors: BTreeMap<u32, String>,
+    reasons: BTreeMap<u32, String>,
+    interrupts: InterruptCounts,
+    _active: ActiveWatch,
+}
+
+impl KernelEventWatch {
+    /// Starts to trace: waits of this process's threads, packets in the queueing discipline of the interface with this
+    /// index, and the other events of the whole host. Tracepoints that this kernel lacks are reported as missing.
+    ///
+    /// # Errors
+    ///
+    /// This process may not trace, the kernel has no tracepoints, or another watch is active.
+    pub fn start(interface: Option<u32>) -> Result<Self> {
+        Self::of_process(std::process::id(), interface)
+    }
+
+    /// The same for the threads of another process.
+    pub fn of_process(process: u32, interface: Option<u32>) -> Result<Self> {
+        let active = ActiveWatch::claim()?;
+        let tracefs = Tracefs::open()?;
+        let mut watch = Self {
+            started: clock::monotonic_now(),
+            programs: BTreeMap::new(),
+            missing: Vec::new(),
+            maps: EventMaps::new()?,
+            vectors: BTreeMap::new(),
+            reasons: BTreeMap::new(),
+            interrupts: InterruptCounts::read(),
+            _active: active,
+        };
+        let scope = EventScope { process, interface };
+        let mut refusal = None;
+        for (name, program) in PROGRAMS {
+            if let Err(error) = watch.attach(&tracefs, name, program, scope) {
+                watch.missing.push(format!("{name} ({})", error.reason()));
+                refusal.get_or_insert(error);
+            }
+        }
+        match refusal {
+            Some(error) if watch.programs.is_empty() => Err(error),
+            _ => Ok(watch),
+        }
+    }
+
+    fn attach(
+        &mut self,
+        tracefs: &Tracefs,
+        name: &'static str,
+        program: programs::Program,
+        scope: EventScope,
+    ) -> Result<()> {
+        if scope.interface.is_none() && name.starts_with("qdisc/") {
+            return Ok(());
+        }
+        if name.starts_with("sched/") && !has_global_process_numbers() {
+            let reason = "events have the process numbers of the host, which a container does not know";
+            return Err(Error::refused(format!("tracing {name}"), reason));
+        }
+        let format = tracefs.format(name)?;
+        let instructions = program(&format, &self.maps, scope)
+            .ok_or_else(|| Error::refused(format!("tracing {name}"), "its record has not the needed fields"))?;
+        self.programs.insert(name, AttachedProgram::attach(name, format.id, &instructions)?);
+        match name {
+            "irq/softirq_entry" => self.vectors = format.symbols("vec"),
+            "skb/kfree_skb" => self.reasons = format.symbols("reason"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Events since the start.
+    #[must_use]
+    pub fn finish(self) -> KernelEvents {
+        let events = self.events();
+        // Detaching waits for all processors: not the measurement's time.
+        let programs = self.programs;
+        let detach = std::thread::Builder::new().name("detach".to_owned()).spawn(move || drop(programs));
+        drop(detach);
+        events
+    }
+
+    fn has(&self, tracepoint: &str) -> bool {
+        self.programs.contains_key(tracepoint)
+    }
+}
+
+/// True in the initial process namespace (`PROC_PID_INIT_INO`): there the kernel's events have this process's numbers.
+fn has_global_process_numbers() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
+}

@@ -1,0 +1,167 @@
+//! Injected faults on this host, each named by the events.
+
+use core::time::Duration;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex, PoisonError};
+use std::thread;
+
+use linerate_model::parameters::CpuIndex;
+
+use super::*;
+use crate::machine::use_realtime_scheduling;
+use crate::process::pin_thread;
+use crate::test_network::NamespaceChain;
+use crate::{command, namespace};
+
+/// One watch at a time is active.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn traced(interface: Option<u32>, inject: impl FnOnce()) -> KernelEvents {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let watch = KernelEventWatch::start(interface).expect("not run: root and tracepoints are needed");
+    inject();
+    let events = watch.finish();
+    assert_eq!((events.missing.clone(), events.unavailable.clone()), (Vec::new(), None));
+    events
+}
+
+fn spin(time: Duration) {
+    let start = clock::monotonic_now();
+    while clock::monotonic_now().since(start) < time {
+        core::hint::spin_loop();
+    }
+}
+
+/// Last processor of this host, and so one that exists.
+fn processor() -> CpuIndex {
+    CpuIndex(u16::try_from(crate::host::online_processors().expect("known") - 1).expect("a small number"))
+}
+
+#[test]
+#[ignore = "needs root: traces the kernel's events"]
+fn a_thread_that_waits_behind_a_spinner_names_it() {
+    let cpu = processor();
+    let done = AtomicBool::new(false);
+    let events = traced(None, || {
+        let begin = Barrier::new(2);
+        thread::scope(|scope| {
+            let spinner = || {
+                pin_thread(cpu).and_then(|()| use_realtime_scheduling()).expect("root");
+                begin.wait();
+                for _ in 0..10 {
+                    spin(Duration::from_millis(8));
+                    thread::sleep(Duration::from_millis(2));
+                }
+                done.store(true, Ordering::Release);
+            };
+            thread::Builder::new().name("rt-spinner".to_owned()).spawn_scoped(scope, spinner).expect("started");
+            scope.spawn(|| {
+                pin_thread(cpu).and_then(|()| use_realtime_scheduling()).expect("root");
+                begin.wait();
+                while !done.load(Ordering::Acquire) {
+                    thread::sleep(Duration::from_micros(500));
+                }
+            });
+        });
+    });
+    let run_queue = events.run_queue.expect("traced");
+    assert!(run_queue.delay.longest_ns >= 5_000_000, "{run_queue:?}");
+    let late: u64 = run_queue.delay.histogram.iter().skip(13).sum();
+    assert!(late >= 5 && run_queue.delay.histogram.iter().sum::<u64>() == run_queue.delay.count, "{run_queue:?}");
+    let spinner = run_queue.occupants.iter().find(|one| one.task == "rt-spinner").expect("named");
+    assert_eq!(spinner.processor, u32::from(cpu.0));
+    assert!(spinner.longest_ns >= 5_000_000 && spinner.waits >= 5, "{spinner:?}");
+}
+
+#[test]
+#[ignore = "needs root: traces the kernel's events"]
+fn packets_on_a_busy_processor_name_it_and_the_vector() {
+    let cpu = processor();
+    let receiver = UdpSocket::bind("127.0.0.1:0").expect("bound");
+    let to = receiver.local_addr().expect("known");
+    let events = traced(None, || {
+        let send = || {
+            pin_thread(cpu).expect("it exists");
+            let sender = UdpSocket::bind("127.0.0.1:0").expect("bound");
+            (0..5000).for_each(|_| drop(sender.send_to(&[0; 100], to)));
+        };
+        thread::scope(|scope| scope.spawn(send).join().expect("sent"));
+    });
+    let softirqs = events.softirqs.expect("traced");
+    let found = softirqs.iter().find(|one| one.processor == u32::from(cpu.0) && one.vector == "NET_RX").expect("named");
+    assert!(found.runs >= 4000 && found.time_ns >= 1_000_000 && found.time_ns < events.traced_ns, "{found:?}");
+}
+
+#[test]
+#[ignore = "needs root: traces the kernel's events"]
+fn a_receiver_that_does_not_read_has_its_port_named() {
+    let receiver = UdpSocket::bind("127.0.0.1:0").expect("bound");
+    let to = receiver.local_addr().expect("known");
+    let events = traced(None, || {
+        let sender = UdpSocket::bind("127.0.0.1:0").expect("bound");
+        (0..2000).for_each(|_| drop(sender.send_to(&[0; 1000], to)));
+    });
+    let queues = events.full_sockets.expect("traced");
+    let full = queues.iter().find(|queue| queue.port == Some(to.port())).expect("named");
+    assert!((1000..2000).contains(&full.packets), "{full:?}");
+    let drops = events.drops.expect("traced");
+    let dropped = drops.iter().find(|drop| drop.reason == "SOCKET_RCVBUFF").expect("named");
+    assert!(dropped.packets >= full.packets, "{dropped:?}");
+    assert!(dropped.location.as_deref().is_some_and(|name| name.contains("udp")), "{dropped:?}");
+}
+
+#[test]
+#[ignore = "needs root, ip and tc: a queue in a network namespace"]
+fn a_full_queueing_discipline_is_named_with_its_delay() {
+    let chain = NamespaceChain::new(1500);
+    let events = chain.near.within(|| {
+        let limit = ["qdisc", "add", "dev", "near0", "root", "tbf", "rate", "8mbit", "burst", "3kb", "limit", "20kb"];
+        command::run_checked("tc", &limit, None, Duration::from_secs(10)).expect("tc");
+        let index = namespace::index_of("near0").expect("there");
+        traced(Some(index), || {
+            let sender = UdpSocket::bind("0.0.0.0:0").expect("bound");
+            (0..200).for_each(|_| drop(sender.send_to(&[0; 1000], "10.99.1.2:9")));
+            // What waits leaves at 1 MB/s; a packet that passes is behind it.
+            spin(Duration::from_millis(40));
+        })
+    });
+    let events = events.expect("entered");
+    let drops = events.drops.expect("traced");
+    let dropped = drops.iter().find(|drop| drop.reason == "QDISC_DROP").unwrap_or_else(|| panic!("{drops:?}"));
+    assert!((100..200).contains(&dropped.packets), "{dropped:?}");
+    let sojourn = events.qdisc.expect("traced");
+    assert!(sojourn.count >= 10 && sojourn.longest_ns >= 5_000_000, "{sojourn:?}");
+}
+
+#[test]
+#[ignore = "needs root: traces the kernel's events"]
+fn a_second_watch_is_refused_while_one_is_active() {
+    let refusal = core::cell::RefCell::new(String::new());
+    traced(None, || {
+        let error = KernelEventWatch::start(None).expect_err("one is active");
+        *refusal.borrow_mut() = error.to_string();
+    });
+    assert_eq!(refusal.take(), "tracing the kernel's events: another test of this process traces them");
+    // After its end the next one starts.
+    traced(None, || ());
+}
+
+/// In a child of its own, as giving up root is for a whole process.
+#[test]
+#[ignore = "needs root: gives it up in a child"]
+fn without_privileges_the_refusal_names_them() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the child uses the allocator, which the C library keeps usable after a fork, and no lock of others.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refused = crate::process::drop_privileges("nobody").is_ok()
+            && KernelEventWatch::start(None).is_err_and(|error| error.to_string().contains("needs root"));
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(!refused)) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for a child of ours, with a number of ours for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+}
