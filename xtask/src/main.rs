@@ -3,7 +3,7 @@
 //! * `tidy` checks the invariants of ARCHITECTURE.md that the compiler does not check, one file each in [`tidy`];
 //! * `test` runs all tests from one build, and shows how long each suite takes;
 //! * `bench` measures linerate against other programs and a bare loop, interleaved, and writes BENCHMARKS.md; `bench lab`
-//!   measures the speed of the lab's virtual time, and writes docs/lab-speed.md;
+//!   measures the speed of the lab's virtual time, and writes docs/lab-speed.md; `bench evidence` the cost of kernel events;
 //! * `figures` prints figures of the code, next to those of other projects and of the past;
 //! * `site` makes a site of the documents with mdBook, below target/site;
 //! * `dist` makes packages: static binaries, tarballs, .deb, .rpm, a container image; `--check` installs and uses them;
@@ -52,6 +52,7 @@ const USAGE: &str = "usage: cargo xtask tidy
        cargo xtask bench [--quick] [--rounds N] [--seconds S] [--seed N] [--only CELL]... [--peer NAME]... [--fresh]
                          [--iperf3-newest PATH] [--linerate PATH] [--out FILE] [--date YYYY-MM-DD]
        cargo xtask bench lab [--rounds N] [--before LINERATE]
+       cargo xtask bench evidence [--rounds N] [--linerate PATH]
        cargo xtask checklist [--linerate PATH] [--only ROW]...
        cargo xtask dist [--out DIRECTORY] [--target PROCESSOR]... [--program FILE] [--revision N] [--repository URL]
                         [--tag TAG] [--twice] [--check | --check-only] [--lab-kernel]

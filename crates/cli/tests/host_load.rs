@@ -52,7 +52,14 @@ impl Bed {
 
     /// Server of the far host, which listens.
     fn serve(&self) -> Process {
-        let mut server = Process::start(linerate_in(&self.far, &["serve", "--port", &PORT.to_string()]));
+        self.serve_with(&[])
+    }
+
+    /// The same with further options.
+    fn serve_with(&self, options: &[&str]) -> Process {
+        let port = PORT.to_string();
+        let arguments = [&["serve", "--port", &port], options].concat();
+        let mut server = Process::start(linerate_in(&self.far, &arguments));
         let port = format!(":{PORT:04X} ");
         let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{}/net/{table}", self.far.id()));
         let listens =
@@ -167,4 +174,37 @@ fn a_class_is_named_with_its_ceiling() {
     assert!(text(first, "/text").contains("htb 1:20 of eth0 limits all packets to 50.0 Mbit/s"), "{first}");
     // Nothing else in the document takes the load of a host for that of a thread.
     assert!(document["figures"].as_object().is_some_and(|figures| figures.contains_key("sender_wait_share")));
+}
+
+#[test]
+#[ignore = "needs root, ip, tc and nsenter: three network namespaces"]
+fn kernel_events_name_a_queue_that_drops() {
+    let bed = Bed::new();
+    command(&bed.near, "tc qdisc add dev eth0 root tbf rate 100mbit burst 32k limit 60k");
+    let _server = bed.serve();
+    let arguments = ["diagnose", FAR, "--kernel-events", "--no-path", "--json", "--", "-t", "2", "-C", "cubic"];
+    let document = bed.run(&arguments).expect_code(1).json();
+    let hosts: Vec<&str> = array(&document, "/kernel_events").iter().map(|host| text(host, "/host")).collect();
+    assert_eq!(hosts, ["sender", "receiver"], "not run: root and tracepoints are needed: {}", document["unknown"]);
+    let sender = &document["kernel_events"][0];
+    let dropped = array(sender, "/drops").iter().find(|drop| text(drop, "/reason") == "QDISC_DROP").expect("named");
+    assert!(dropped["packets"].as_u64() >= Some(10), "{sender}");
+    assert!(sender["qdisc"]["count"].as_u64() >= Some(100), "{sender}");
+    assert!(sender["run_queue"]["delay"]["count"].as_u64() >= Some(10), "{sender}");
+    let notes = array(&document, "/notes");
+    let is_named = |note: &Value| note.as_str().is_some_and(|note| note.contains("at full queues"));
+    assert!(notes.iter().any(is_named), "{notes:?}");
+}
+
+#[test]
+#[ignore = "needs root, ip, tc and nsenter: three network namespaces"]
+fn kernel_events_that_are_refused_have_their_reason_and_fail_nothing() {
+    let bed = Bed::new();
+    let _server = bed.serve_with(&["--user", "nobody"]);
+    let arguments = ["diagnose", FAR, "--kernel-events", "--no-path", "--json", "--", "-t", "1", "-C", "cubic"];
+    let document = bed.run(&arguments).json();
+    assert_eq!(array(&document, "/kernel_events").len(), 1, "{document}");
+    let unknown = array(&document, "/unknown");
+    let refused = unknown.iter().find(|one| text(one, "/key") == "kernel events of the receiver").expect("listed");
+    assert!(text(refused, "/reason").contains("tracing needs root"), "{refused}");
 }

@@ -99,6 +99,9 @@ impl TestMeasurement {
         options: &StreamOptions,
         pace: MeasurementIntervals,
     ) -> io::Result<Self> {
+        // Before the clock of the test starts: programs for the kernel's events take a moment to load.
+        let remote = streams.first().filter(|_| options.parameters.far_details).map(|one| one.description.remote.ip());
+        let host = remote.map(|remote| HostWatch::start(remote, options.parameters.kernel_events));
         let now = clock::monotonic_now();
         let counting = shared.phase() == TestPhase::Counting;
         let samples = if options.memory.is_limited() { SERVER_SAMPLES } else { CLIENT_SAMPLES };
@@ -118,14 +121,10 @@ impl TestMeasurement {
             ended: None,
             ended_by_files: false,
             driver_cpu: clock::thread_cpu_usage(),
-            host: None,
+            host,
             host_evidence: None,
             progress: (now, ByteCount::ZERO),
         };
-        if options.parameters.far_details {
-            measurement.host =
-                measurement.streams.first().map(|tracked| HostWatch::start(tracked.stream.description.remote.ip()));
-        }
         for tracked in &mut measurement.streams {
             if counting {
                 tracked.start_counting();

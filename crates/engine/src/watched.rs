@@ -25,6 +25,16 @@ pub struct WatchFilter {
     pub remote: Option<AddressPrefix>,
     /// Only connections with this port at either end.
     pub port: Option<Port>,
+    /// Trace the kernel's events about that process.
+    pub kernel_events: bool,
+}
+
+impl WatchFilter {
+    /// Process whose kernel events are traced: without one, this process stands in and no wait is its own.
+    fn traced_process(&self) -> Option<u32> {
+        let process = self.process.map_or_else(std::process::id, |process| process.0);
+        self.kernel_events.then_some(process)
+    }
 }
 
 /// A watched transfer.
@@ -57,7 +67,7 @@ pub fn watch(
         let at = clock::monotonic_now().since(start);
         reader.read(&filter, at, &mut readings)?;
         let remote = readings.keys().next().map(|flow| flow.remote.ip());
-        host = host.or_else(|| remote.map(HostWatch::start));
+        host = host.or_else(|| remote.map(|remote| HostWatch::of_process(remote, wanted.traced_process())));
         if let Some(host) = &mut host {
             host.sample(clock::monotonic_now());
         }

@@ -17,6 +17,7 @@ pub mod fact;
 pub mod far;
 pub mod finding;
 pub mod flow;
+pub mod fuzzing;
 pub mod header_mark;
 pub mod host;
 pub mod json;

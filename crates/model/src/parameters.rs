@@ -111,6 +111,8 @@ pub struct TestParameters {
     /// True when both hosts report their sockets with each interval, and the server its host at the end. Ignored by
     /// iperf3.
     pub far_details: bool,
+    /// True when both hosts trace their kernel's events during the test, where they may. Ignored by iperf3.
+    pub kernel_events: bool,
 }
 
 /// Method by which a receiver takes the payload from its socket.
@@ -161,6 +163,7 @@ impl Default for TestParameters {
             segmentation_offload: false,
             far_interval: None,
             far_details: false,
+            kernel_events: false,
         }
     }
 }

@@ -3,7 +3,9 @@
 use linerate_model::direction::Direction;
 use std::time::Duration;
 
-use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, SCHEMA, StateShare, ThroughputLimit};
+use linerate_documents::diagnose::{
+    CauseVerdict, DiagnoseDocument, HostKernelEvents, SCHEMA, StateShare, ThroughputLimit,
+};
 use linerate_documents::run::{
     ChartPanel, FigureUnit, ImprovementDirection, RunDocument, RunEnvironment, RunFigure, SampleSeries,
 };
@@ -100,6 +102,7 @@ impl RunStart {
                 .unwrap_or_default(),
             path: outcome.path.as_ref().map(|path| path.document.clone()),
             observation: None,
+            kernel_events: observation.map(HostKernelEvents::of).unwrap_or_default(),
             unknown: unknown(outcome),
             notes: diagnosis.notes.clone(),
         }
@@ -114,6 +117,9 @@ fn unknown(outcome: &DiagnoseOutcome) -> Vec<UnknownValue> {
     }
     if outcome.observation.as_ref().is_none_or(|observation| observation.path.is_none()) {
         unknown.push(UnknownValue { key: "path".to_owned(), reason: "switched off (--no-path)".to_owned() });
+    }
+    if outcome.parameters.kernel_events {
+        unknown.extend(outcome.observation.iter().flat_map(HostKernelEvents::refusals));
     }
     unknown
 }

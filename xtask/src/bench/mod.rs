@@ -8,6 +8,7 @@ mod arguments;
 mod bare;
 mod cell;
 mod checkpoint;
+mod evidence;
 mod figures;
 mod lab;
 pub(crate) mod machine;
@@ -51,6 +52,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
         Some((first, remaining)) if first == "lab" => return lab::run(remaining),
         Some((first, remaining)) if first == "bare" => return bare::run(remaining),
         Some((first, remaining)) if first == "rr" => return rr::run(remaining),
+        Some((first, remaining)) if first == "evidence" => return evidence::run(remaining),
         _ => {}
     }
     let arguments = BenchArguments::parse(arguments)?;

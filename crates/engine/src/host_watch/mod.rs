@@ -1,5 +1,6 @@
 //! Host evidence of a test: settings, the growth of the counters, and the load of the processors.
 
+mod kernel_events;
 mod queues;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use linerate_sys::interface::InterfaceWatch;
 use linerate_sys::{environment, host};
 use linerate_units::{ByteCount, MonotonicTime, Ratio};
 
+use kernel_events::KernelEventTrace;
 use queues::EgressWatch;
 
 /// Counters at the start of the test.
@@ -23,6 +25,7 @@ pub(crate) struct HostWatch {
     receiving: Option<ReceivingEvidence>,
     processors: BTreeMap<Option<u32>, ProcessorTicks>,
     own: CpuTime,
+    kernel_events: Option<KernelEventTrace>,
 }
 
 /// Interface towards the peer.
@@ -51,8 +54,14 @@ impl WatchedLink {
 }
 
 impl HostWatch {
-    /// Reads the counters of this host and of its interface towards `remote`.
-    pub(crate) fn start(remote: IpAddr) -> Self {
+    /// Reads the counters of this host and of its interface towards `remote`; traces the kernel's events on request.
+    pub(crate) fn start(remote: IpAddr, traces_kernel: bool) -> Self {
+        Self::of_process(remote, traces_kernel.then(std::process::id))
+    }
+
+    /// The same, with the kernel's events about the threads of this process, if any.
+    pub(crate) fn of_process(remote: IpAddr, traced: Option<u32>) -> Self {
+        let kernel_events = traced.map(|process| KernelEventTrace::start(process, remote));
         let started = clock::monotonic_now();
         Self {
             started,
@@ -61,6 +70,7 @@ impl HostWatch {
             receiving: receiving(),
             processors: host::all_processor_ticks(),
             own: clock::process_cpu_time(),
+            kernel_events,
         }
     }
 
@@ -100,6 +110,7 @@ impl HostWatch {
             link: link.map(|link| LinkEvidence { errors, ..link }),
             queues,
             memory_bytes: environment::memory().map(ByteCount::get),
+            kernel_events: self.kernel_events.map(KernelEventTrace::finish),
             receiving: receiving().zip(self.receiving).and_then(|(now, before)| now.since(before)),
         }
     }

@@ -15,7 +15,7 @@ pub enum ClientChoices {
     /// All that the kernel grants the server, as iperf3.
     #[default]
     All,
-    /// For strangers: no processor, socket buffers of 128 MiB in all, and no congestion control that the kernel allows only
+    /// For strangers: no processor, no tracing, socket buffers of 128 MiB in all, and no congestion control that the kernel allows only
     /// root, which could load modules.
     Bounded,
 }
@@ -34,6 +34,11 @@ impl ClientChoices {
         let detail =
             format!("a public server grants {} for all streams", linerate_units::display::size_binary(MAX_WINDOWS));
         (windows > MAX_WINDOWS).then(|| Error::new(ErrorCode::SET_SOCKET_BUFFER).with_detail(detail))
+    }
+
+    /// True when clients may have the server trace the events of its host's kernel.
+    pub(super) fn grants_kernel_events(self) -> bool {
+        self == Self::All
     }
 
     /// True when clients may choose this congestion control, given those that the kernel allows everybody.
@@ -77,5 +82,10 @@ mod tests {
             assert!(ClientChoices::All.grants_congestion(name, &allowed));
             assert_eq!(ClientChoices::Bounded.grants_congestion(name, &allowed), granted, "{name}");
         }
+    }
+
+    #[test]
+    fn strangers_have_no_kernel_traced() {
+        assert!(ClientChoices::All.grants_kernel_events() && !ClientChoices::Bounded.grants_kernel_events());
     }
 }

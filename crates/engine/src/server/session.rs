@@ -291,6 +291,7 @@ impl TestSession {
             // As where the kernel does not have it: the test goes on with the server's own.
             parameters.congestion = None;
         }
+        parameters.kernel_events &= self.start.options.choices.grants_kernel_events();
         let parameters = Arc::new(parameters);
         self.parameters = Some(Arc::clone(&parameters));
         let registry = &self.start.registry;

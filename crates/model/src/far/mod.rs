@@ -71,6 +71,9 @@ pub struct HostEvidence {
     pub memory_bytes: Option<u64>,
     /// Receive drops of its processors; `None` where unknown.
     pub receiving: Option<ReceivingEvidence>,
+    /// Events that its kernel traced; `None` where tracing was not requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_events: Option<KernelEvents>,
 }
 
 /// Growth of `/proc/net/softnet_stat` during a test, over all processors.

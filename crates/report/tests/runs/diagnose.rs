@@ -1,8 +1,9 @@
 //! A transfer that the receive window limits.
 
-use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, ThroughputLimit};
+use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, HostKernelEvents, ThroughputLimit, TransferHost};
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult};
 use linerate_model::diagnosis::BoundKind;
+use linerate_model::far::{EventDelay, KernelEvents, PacketDrops, RunQueueDelay, RunQueueOccupant, SoftirqTime};
 
 use super::{HOSTILE, figure, run};
 
@@ -41,8 +42,20 @@ pub(crate) fn hostile_diagnose() -> RunDocument {
         verdict.advice = vec![HOSTILE.to_owned()];
     }
     document.notes = vec![HOSTILE.to_owned()];
+    document.kernel_events = vec![HostKernelEvents { host: TransferHost::Receiver, events: hostile_events() }];
     if let Some(near) = &mut run.environment.near {
         near.congestion_control = Some(HOSTILE.to_owned());
     }
     run
+}
+
+fn hostile_events() -> KernelEvents {
+    let delay = EventDelay { count: 1, total_ns: 5_000_000, longest_ns: 5_000_000, histogram: vec![0; 13] };
+    let occupant = RunQueueOccupant { task: HOSTILE.to_owned(), longest_ns: 5_000_000, ..RunQueueOccupant::default() };
+    KernelEvents {
+        run_queue: Some(RunQueueDelay { delay, occupants: vec![occupant] }),
+        softirqs: Some(vec![SoftirqTime { vector: HOSTILE.to_owned(), time_ns: 1, runs: 1, ..SoftirqTime::default() }]),
+        drops: Some(vec![PacketDrops { reason: HOSTILE.to_owned(), location: Some(HOSTILE.to_owned()), packets: 1 }]),
+        ..KernelEvents::default()
+    }
 }

@@ -56,6 +56,7 @@ fn diagnosed(cause: Cause, text: &str, goodput: f64) -> DiagnoseDocument {
         figures: BTreeMap::new(),
         path: Some(super::path::document()),
         observation: None,
+        kernel_events: Vec::new(),
         unknown: Vec::new(),
         notes: Vec::new(),
     }

@@ -13,6 +13,7 @@ mod early_loss;
 mod evidence;
 mod figures;
 mod host_load;
+mod kernel_events;
 mod losses;
 mod overfull_buffer;
 mod own_queue;
@@ -70,7 +71,7 @@ pub fn diagnose(observation: &TransferObservation) -> TransferDiagnosis {
         next: bounds::next(&bounds, own),
         bounds,
         contradictions,
-        notes: host_load::notes(&evidence, &verdicts),
+        notes: [host_load::notes(&evidence, &verdicts), kernel_events::notes(&evidence)].concat(),
         verdicts,
     }
 }

@@ -27,7 +27,7 @@ fn receiver(observation: &mut TransferObservation) -> &mut HostEvidence {
 }
 
 /// Share of its time that the thread of an end ran and waited, and the load of that host by others.
-fn sending_thread(observation: &mut TransferObservation, ran: f64, waited: f64, others: f64) {
+pub(crate) fn sending_thread(observation: &mut TransferObservation, ran: f64, waited: f64, others: f64) {
     let connection = &mut observation.connections[0];
     (connection.sender_processor, connection.sender_wait) = (Ratio::new(ran), Ratio::new(waited));
     sender(observation).processors = Some(load(others, [0.02, 0.01]));

@@ -4,6 +4,7 @@
 mod bursts;
 mod chance;
 mod hosts;
+mod kernel_events;
 mod waits;
 
 use std::collections::BTreeSet;

@@ -266,7 +266,9 @@ impl ParameterKeys<'_> {
         let interval = linerate.integer("interval_ns").map_err(|error| malformed(&error))?;
         let interval = interval.and_then(|interval| u64::try_from(interval).ok()).map(Duration::from_nanos);
         parameters.far_interval = interval.map(|interval| interval.clamp(MIN_FAR_INTERVAL, MAX_FAR_INTERVAL));
-        parameters.far_details = linerate.integer("details").map_err(|error| malformed(&error))? == Some(1);
+        let flag = |key| Ok(linerate.integer(key).map_err(|error| malformed(&error))? == Some(1));
+        parameters.far_details = flag("details")?;
+        parameters.kernel_events = flag("kernel_events")?;
         linerate.string("version").map_err(|error| malformed(&error))
     }
 }

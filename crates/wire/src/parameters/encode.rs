@@ -37,6 +37,9 @@ pub fn encode(parameters: &TestParameters, extra: &ParametersExtra<'_>) -> Strin
         if parameters.far_details {
             linerate.integer("details", 1);
         }
+        if parameters.kernel_events {
+            linerate.integer("kernel_events", 1);
+        }
         document.raw("linerate", &linerate.finish());
     }
     document.finish()

@@ -47,6 +47,10 @@ pub(crate) struct DiagnoseArguments {
     /// Add all samples of both hosts to the document, so that its verdicts can be derived again
     #[arg(long, requires = "json")]
     pub(crate) observation: bool,
+    /// Also trace the kernels of both hosts, where linerate may (root): waits for a processor, software interrupts, drops
+    /// with their reason, full socket queues; for a running transfer, this host's
+    #[arg(long)]
+    pub(crate) kernel_events: bool,
     /// Options common to all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,

@@ -75,7 +75,8 @@ fn exit_of_verdict(diagnosis: Option<&TransferDiagnosis>, interrupted: bool) -> 
 
 fn options(arguments: &DiagnoseArguments, host: &str) -> Result<DiagnoseOptions, ExitStatus> {
     let target = arguments.common.target(host);
-    let parameters = parameters(&arguments.transfer, "diagnose")?;
+    let mut parameters = parameters(&arguments.transfer, "diagnose")?;
+    parameters.kernel_events = arguments.kernel_events;
     let transfer = ClientOptions::new(&target, parameters, None);
     let path = path_options(target, !arguments.no_capacity);
     let path = if arguments.no_path { PathSource::Unknown } else { PathSource::Measure(path) };

@@ -3,7 +3,9 @@
 use linerate_model::direction::Direction;
 use std::time::Duration;
 
-use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, SCHEMA, StateShare, ThroughputLimit};
+use linerate_documents::diagnose::{
+    CauseVerdict, DiagnoseDocument, HostKernelEvents, SCHEMA, StateShare, ThroughputLimit,
+};
 use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_documents::run::{RunDocument, RunEnvironment};
 use linerate_engine::surroundings::{LocalEnvironment, OwnTraffic};
@@ -54,7 +56,12 @@ pub(super) fn run(arguments: &DiagnoseArguments) -> ExitStatus {
 }
 
 fn flow_selection(arguments: &DiagnoseArguments) -> WatchFilter {
-    WatchFilter { process: arguments.pid, remote: arguments.dst, port: arguments.common.port }
+    WatchFilter {
+        process: arguments.pid,
+        remote: arguments.dst,
+        port: arguments.common.port,
+        kernel_events: arguments.kernel_events,
+    }
 }
 
 fn nothing(arguments: &DiagnoseArguments) -> ExitStatus {
@@ -76,6 +83,7 @@ fn print_and_record(arguments: &DiagnoseArguments, begun: &RunStart, watched: &W
     let figures = diagnosis::figures(&watched.observation);
     let reason = "a watched transfer is observed from this host only";
     let unknown = |key: &str| UnknownValue { key: key.to_owned(), reason: reason.to_owned() };
+    let refusals = HostKernelEvents::refusals(&watched.observation);
     let document = DiagnoseDocument {
         schema: SCHEMA,
         linerate_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -95,7 +103,8 @@ fn print_and_record(arguments: &DiagnoseArguments, begun: &RunStart, watched: &W
         figures: figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         path: None,
         observation: arguments.observation.then(|| Box::new(watched.observation.clone())),
-        unknown: vec![unknown("far"), unknown("path")],
+        unknown: [unknown("far"), unknown("path")].into_iter().chain(refusals).collect(),
+        kernel_events: HostKernelEvents::of(&watched.observation),
         notes: diagnosis.notes.clone(),
     };
     let remote = watched.flows.first().map_or_else(String::new, |flow| flow.remote.ip().to_string());

@@ -36,6 +36,7 @@ fn run(figures: Vec<RunFigure>) -> RunDocument {
         figures: std::collections::BTreeMap::new(),
         path: None,
         observation: None,
+        kernel_events: Vec::new(),
         unknown: Vec::new(),
         notes: Vec::new(),
     };

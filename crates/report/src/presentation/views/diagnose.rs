@@ -1,6 +1,6 @@
 //! Diagnosis: the limit of a transfer and its evidence.
 
-use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument};
+use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, HostKernelEvents, TransferHost};
 use linerate_model::diagnosis::{BoundKind, CauseLocation};
 use linerate_model::direction::Direction;
 use linerate_units::BitRate;
@@ -13,6 +13,7 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, document: &DiagnoseD
     presentation.lead(goodput_chart(document));
     let tables = [evidence(document), advice(document), states(document), bounds(document), further_verdicts(document)];
     presentation.tables.extend(tables.into_iter().flatten());
+    presentation.tables.extend(kernel_events(document));
     if let Some(path) = &document.path {
         presentation.tables.extend(path::direction_table(path));
         presentation.notes.extend(path.notes.iter().cloned());
@@ -117,4 +118,47 @@ fn further_verdicts(document: &DiagnoseDocument) -> Option<ReportTable> {
         );
     }
     table.non_empty()
+}
+
+/// Events that the kernels traced: the longest, busiest and most frequent of each kind.
+fn kernel_events(document: &DiagnoseDocument) -> Option<ReportTable> {
+    let mut table = ReportTable::new("kernel-events", "Events in the kernels", &["Event", "Value", "Where"]);
+    for host in &document.kernel_events {
+        for (event, value, place) in events_of(host) {
+            let end = match host.host {
+                TransferHost::Sender => "sender",
+                TransferHost::Receiver => "receiver",
+            };
+            table.push_row(format!("{end}: {event}"), vec![TableCell::Value(value), TableCell::text(place)]);
+        }
+    }
+    table.non_empty()
+}
+
+fn events_of(host: &HostKernelEvents) -> Vec<(&'static str, Quantity, String)> {
+    let events = &host.events;
+    let wait = events.run_queue.as_ref().filter(|run_queue| run_queue.delay.count > 0).map(|run_queue| {
+        let behind = run_queue.occupants.iter().max_by_key(|one| one.longest_ns);
+        let place = behind.map(|one| format!("processor {}, behind {}", one.processor, one.task));
+        ("longest wait for a processor", Quantity::nanoseconds(run_queue.delay.longest_ns), place.unwrap_or_default())
+    });
+    let softirq = events.softirqs.as_deref().and_then(<[_]>::first).map(|one| {
+        let place = format!("processor {}, {}", one.processor, one.vector);
+        ("time in a software interrupt", Quantity::nanoseconds(one.time_ns), place)
+    });
+    let qdisc = events.qdisc.as_ref().filter(|delay| delay.count > 0);
+    let qdisc =
+        qdisc.map(|delay| ("longest time in the qdisc", Quantity::nanoseconds(delay.longest_ns), String::new()));
+    let full = events.full_sockets.as_deref().and_then(<[_]>::first).map(|queue| {
+        let place = queue.port.map_or_else(String::new, |port| format!("port {port}"));
+        ("dropped at a full socket", Quantity::packets(queue.packets), place)
+    });
+    let drops = events.drops.as_deref().unwrap_or_default().iter().take(3).map(|drop| {
+        let location = drop.location.as_deref().map(|name| format!(" in {name}"));
+        ("dropped", Quantity::packets(drop.packets), format!("{}{}", drop.reason, location.unwrap_or_default()))
+    });
+    let by_timer = events
+        .retransmissions
+        .map(|triggers| ("retransmitted by a timer", Quantity::segments(triggers.by_timer), String::new()));
+    [wait, softirq, qdisc, full].into_iter().flatten().chain(drops).chain(by_timer).collect()
 }

@@ -5,6 +5,7 @@ use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::host_load::{TransferEnd, all_processors, occupant};
+use super::super::kernel_events;
 use super::super::text::{VerdictBuilder, percent, percent_of, verdict};
 
 /// Other programs keep a host's processors busy, and the transfer's thread waited for one while there was work for it.
@@ -44,6 +45,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
                 "all processors, taken by the hypervisor",
                 Some(load.stolen).filter(|stolen| *stolen > 0.0).map(percent_of),
             )
+            .figure("longest wait for a processor", evidence.kernel_events(end).and_then(kernel_events::longest_wait))
             .advice(
                 "`top` on that host lists what runs there; measure again without it, or give the transfer precedence \
                 (`nice -n -5`, as root)",

@@ -5,6 +5,7 @@ use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::host_load::TransferEnd;
+use super::super::kernel_events;
 use super::super::text::{VerdictBuilder, verdict};
 
 const DROP_COUNTERS: [&str; 4] = ["TcpExtTCPBacklogDrop", "TcpExtTCPOFODrop", "TcpExtRcvPruned", "TcpExtOfoPruned"];
@@ -41,6 +42,10 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let text = format!("{all} received packets were dropped in the receiving host ({}).", list.join(", "));
     Some(
         verdict(Cause::HostDrops, Confidence::Medium, text)
+            .figure(
+                "drops by the kernel's reason",
+                evidence.kernel_events(TransferEnd::Receiver).and_then(kernel_events::drop_reasons),
+            )
             .advice("`linerate audit` on the receiver names the limit that drops them"),
     )
 }

@@ -6,6 +6,7 @@ use linerate_units::ByteCount;
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::host_load::TransferEnd;
+use super::super::kernel_events;
 use super::super::own_queue::LimitingQueue;
 use super::super::text::{VerdictBuilder, bit_rate, percent_of, printable, rate, size, verdict};
 
@@ -45,6 +46,10 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
             .figure("time with packets waiting there", queue.backlog_share.map(percent_of))
             .figure("most bytes waiting there", Some(size(ByteCount::new(queue.peak_backlog_bytes))))
             .figure("packets dropped there", Some(queue.dropped_packets.to_string()))
+            .figure(
+                "time of packets there",
+                evidence.kernel_events(TransferEnd::Sender).and_then(kernel_events::sojourn),
+            )
             .figure(
                 "speed of the link",
                 link.and_then(|link| link.speed_bits_per_second).map(|speed| rate(bit_rate(speed))),
