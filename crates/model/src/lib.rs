@@ -25,6 +25,7 @@ pub mod limit;
 pub mod load;
 pub mod parameters;
 pub mod path;
+pub mod quic;
 pub mod report;
 pub mod rr;
 pub mod sample;

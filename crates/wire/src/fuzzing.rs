@@ -36,6 +36,7 @@ pub const TARGETS: &[(&str, FuzzTarget)] = &[
     ("probe_messages", probe_messages),
     ("probe_load", probe_load),
     ("rr_datagrams", rr_datagrams),
+    ("quic_messages", quic_messages),
 ];
 
 /// Delivery of an input's bytes, as selected by its first byte.
@@ -372,6 +373,29 @@ pub fn rr_datagrams(data: &[u8]) {
         number_request(&mut next, u64::from(first.wrapping_add(1)));
         assert!(!answers(&response, &next));
     }
+}
+
+/// Messages within a QUIC connection: accepted ones are in range and round-trip. Bit 0 of the first byte selects bytes from
+/// a server. The same bytes are also read as an identifier of a connection.
+pub fn quic_messages(data: &[u8]) {
+    use crate::frame::HEADER_LENGTH;
+    use crate::quic::{ConnectionTag, MAX_SAMPLES, QuicReply, QuicRequest, QuicTransferOrder};
+
+    let Some((flags, bytes)) = data.split_first() else { return };
+    if let Some((tag, number)) = ConnectionTag::parse(bytes) {
+        assert_eq!(&tag.identifier(number)[..], bytes);
+    }
+    if flags & 1 != 0 {
+        let Ok(reply) = QuicReply::decode(bytes) else { return };
+        assert_eq!(QuicReply::decode(&reply.encode()[HEADER_LENGTH..]), Ok(reply));
+        return;
+    }
+    let Ok(request) = QuicRequest::decode(bytes) else { return };
+    if let QuicRequest::Up(order) | QuicRequest::Down(order) = request {
+        assert!((1..=QuicTransferOrder::MAX_STREAMS).contains(&order.streams));
+        assert!(order.sample * MAX_SAMPLES >= order.time && order.total() <= QuicTransferOrder::MAX_TIME);
+    }
+    assert_eq!(QuicRequest::decode(&request.encode()[HEADER_LENGTH..]), Ok(request));
 }
 
 /// A load connection: every byte belongs to exactly one frame, in pieces of any size. The first byte is the size of the

@@ -12,6 +12,7 @@
 //! | [`client`], [`server`], [`failure`] | the state machines and their errors |
 //! | [`extension`] | additional messages between two linerates |
 //! | [`probe`] | messages of a probe session |
+//! | [`quic`] | messages within the connections of a QUIC measurement |
 //! | [`udp`], [`sequence`] | the header of UDP data and the receiver's accounting |
 //! | [`stamp`] | probe packets and reflected packets: RFC 8762 and RFC 8972 |
 //! | [`authentication`] | user names and passwords, encrypted with RSA |
@@ -34,6 +35,7 @@ pub mod fuzzing;
 mod json;
 pub mod parameters;
 pub mod probe;
+pub mod quic;
 pub mod results;
 pub mod sequence;
 pub mod server;

@@ -100,6 +100,11 @@ fn rr_datagrams() {
 }
 
 #[test]
+fn quic_messages() {
+    run_target("quic_messages");
+}
+
+#[test]
 fn every_corpus_has_a_target() {
     let mut targets: Vec<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
     targets.sort();

@@ -130,6 +130,7 @@ fn server_options(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
         // The server of iperf3 has one port.
         stamp: None,
         dial: None,
+        quic: None,
     })
 }
 

@@ -18,6 +18,7 @@ use linerate_wire::probe::{
     LoadReady, LoadSample, MARKER, MAX_LOAD_SAMPLES, ProbeMessageDecoder, ProbeResponse, RecordBatch, ReflectorOpened,
     RequestRefused, RrReady, RrReport, SentReport, ServerHello, StreamFeedback, StreamNumber, StreamRequest,
 };
+use linerate_wire::quic::QuicReady;
 
 use super::error::{AnsweringService, ProbeError, Result};
 use super::load::LoadSide;
@@ -68,6 +69,7 @@ struct ProbeLinkState {
     hello: Option<ServerHello>,
     facts: Option<FarFacts>,
     opened: Option<ReflectorOpened>,
+    quic: Option<QuicReady>,
     ready: Option<DatagramsReady>,
     refused: Vec<RequestRefused>,
     rr_ready: Option<RrReady>,
@@ -307,6 +309,10 @@ impl ControlLink {
         self.wait_answer("open", RequestSubject::Nothing, ANSWER_LIMIT, |state| state.opened.take())
     }
 
+    pub(super) fn wait_quic(&self) -> Result<QuicReady> {
+        self.wait_answer("quic", RequestSubject::Nothing, ANSWER_LIMIT, |state| state.quic.take())
+    }
+
     /// Waits until the server has seen the client's datagrams; returns their source.
     pub(super) fn wait_ready(&self, limit: Duration) -> Result<DatagramsReady> {
         self.wait_answer("open", RequestSubject::Nothing, limit, |state| state.ready.take())
@@ -470,6 +476,7 @@ impl ProbeLinkState {
             ProbeResponse::Hello(hello) => drop(self.hello.get_or_insert(hello)),
             ProbeResponse::Facts(facts) => self.facts = Some(*facts),
             ProbeResponse::Opened(opened) => self.opened = Some(opened),
+            ProbeResponse::QuicReady(ready) => self.quic = Some(ready),
             ProbeResponse::Ready(ready) => self.ready = Some(ready),
             ProbeResponse::Receiving(of) => self.stream(of.stream, |of| of.receiving = true),
             ProbeResponse::Sending(of) => self.stream(of.stream, |of| of.sending = true),

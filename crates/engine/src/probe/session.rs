@@ -19,6 +19,7 @@ use linerate_wire::probe::{
     ReflectorOpened, RrOrder, RrReady, RrReport, SendOrder, SentReport, ServerHello, StreamFeedback, StreamNumber,
     StreamRef, StreamRequest,
 };
+use linerate_wire::quic::{QUIC_FEATURE, QuicOrder, QuicReady};
 use linerate_wire::stamp::tlv::{self, StampTlv};
 use linerate_wire::stamp::{SenderPacket, StampTimestamp, TimestampFormat};
 
@@ -186,6 +187,21 @@ impl ProbeSession {
         let _one_at_a_time = lock(&self.asking);
         self.link.send(&StreamRequest::Facts(EmptyContent {}))?;
         self.link.wait_facts()
+    }
+
+    /// Has the server expect QUIC connections of this session, until it ends or requests others. Waits up to 30 s.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::Refused`] by a server without QUIC.
+    pub fn open_quic(&self, order: QuicOrder) -> Result<QuicReady> {
+        let _one_at_a_time = lock(&self.asking);
+        if !self.hello.features.iter().any(|feature| feature == QUIC_FEATURE) {
+            let reason = "it was built without QUIC, or is older than linerate 0.3".to_owned();
+            return Err(ProbeError::Refused { request: "quic".to_owned(), reason });
+        }
+        self.link.send(&StreamRequest::Quic(order))?;
+        self.link.wait_quic()
     }
 
     // Datagrams.

@@ -12,6 +12,7 @@ mod gate;
 mod handshakes;
 mod opening;
 mod probe_session;
+mod quic;
 mod rate_watch;
 mod reflector;
 mod registry;
@@ -53,6 +54,7 @@ use windows::WindowListener;
 
 pub use client_choices::ClientChoices;
 pub use dialer::DialTarget;
+pub use quic::{QuicGrant, QuicService, QuicSession, QuicSessionRequest};
 pub use reflector::StampOptions;
 pub use service::{ServiceAccess, ServiceLease, ServiceRefusal, ServiceSession, ServiceShare, TrafficShare};
 
@@ -118,6 +120,8 @@ pub struct ServerOptions {
     pub stamp: Option<StampOptions>,
     /// Client that this server dials, as it cannot be reached itself.
     pub dial: Option<DialTarget>,
+    /// Measurements over QUIC; `None` refuses them.
+    pub quic: Option<Arc<dyn QuicService>>,
 }
 
 /// Default limit of sessions: each costs at least a thread.
@@ -162,6 +166,7 @@ impl Default for ServerOptions {
             },
             stamp: None,
             dial: None,
+            quic: None,
         }
     }
 }

@@ -100,9 +100,15 @@ impl ServiceAccess {
 
 /// Share of a client in the budget of a server.
 #[derive(Clone, Debug)]
-pub struct ServiceShare(ResourceAccount);
+pub struct ServiceShare(pub(super) ResourceAccount);
 
 impl ServiceShare {
+    /// Share of the rate that all traffic has; `None` for any rate.
+    #[must_use]
+    pub fn traffic_share(&self) -> Option<TrafficShare> {
+        self.0.rate().map(TrafficShare)
+    }
+
     /// Takes memory and descriptors if the client's network may have more.
     #[must_use]
     pub fn lease(&self, memory: ByteCount, descriptors: u64) -> Option<ServiceLease> {

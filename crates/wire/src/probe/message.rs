@@ -12,6 +12,7 @@ use super::records::{RecordBatch, SentReport, StreamFeedback};
 use super::rr::{RrOrder, RrReady, RrReport};
 use super::{MARKER, MAX_REQUEST_LENGTH, MAX_RESPONSE_LENGTH, ServerHello, UnreadableMessage};
 use crate::frame::{self, JsonFrameError};
+use crate::quic::{QuicOrder, QuicReady};
 
 /// Defines the messages of one direction: an enum, and the JSON object with exactly one key.
 macro_rules! messages {
@@ -102,6 +103,8 @@ messages! {
     rr Rr(RrOrder),
     /// End the test of requests: answered by [`ProbeResponse::RrEnd`].
     rr_stop RrStop(EmptyContent),
+    /// Expect QUIC connections: answered by [`ProbeResponse::QuicReady`].
+    quic Quic(QuicOrder),
     /// Keepalive of the client, every few seconds: not answered.
     alive Alive(EmptyContent),
 }
@@ -141,6 +144,8 @@ messages! {
     rr_ready RrReady(RrReady),
     /// A test of requests is over.
     rr_end RrEnd(RrReport),
+    /// The server expects the session's QUIC connections.
+    quic_ready QuicReady(QuicReady),
     /// A request is refused.
     refused Refused(RequestRefused),
 }

@@ -48,6 +48,7 @@ pub use orders::{
     ConnectionNumber, ConnectionRef, DatagramsReady, EmptyContent, LoadOrder, LoadReady, PacketSpacing, RateOrder,
     ReceiveOrder, RecordDetail, ReflectorOpened, RequestRefused, SendLimit, SendOrder, StreamNumber, StreamRef,
 };
+pub(crate) use orders::{port, token};
 pub use records::{MAX_SESSION_RECORDS, PacketRecord, RecordBatch, SentReport, StreamFeedback};
 pub use rr::{
     MAX_RR_FLOWS, RR_FEATURE, RR_OPENING_LENGTH, RrOpening, RrOrder, RrReady, RrReport, answers, number_request,

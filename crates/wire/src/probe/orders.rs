@@ -276,16 +276,16 @@ pub struct RequestRefused {
     pub reason: String,
 }
 
-mod port {
+pub(crate) mod port {
     use super::{Deserialize as _, Deserializer, Port, Serializer};
     use serde::de::Error as _;
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-    pub(super) fn serialize<S: Serializer>(port: &Port, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(port: &Port, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u16(port.get())
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Port, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Port, D::Error> {
         Port::new(u16::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("a port is 1 to 65535"))
     }
 }
@@ -306,15 +306,15 @@ pub(super) mod maybe_port {
     }
 }
 
-mod token {
+pub(crate) mod token {
     use super::{Deserialize as _, Deserializer, Serializer, SessionToken, TOKEN_LENGTH};
     use serde::de::Error as _;
 
-    pub(super) fn serialize<S: Serializer>(token: &SessionToken, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(token: &SessionToken, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(token)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SessionToken, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SessionToken, D::Error> {
         let text = String::deserialize(deserializer)?;
         let characters: Option<[u8; TOKEN_LENGTH]> = text.as_bytes().try_into().ok();
         characters.and_then(SessionToken::from_characters).ok_or_else(|| D::Error::custom("invalid token"))

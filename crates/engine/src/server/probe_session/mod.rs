@@ -26,9 +26,12 @@ use linerate_wire::error::ErrorCode;
 use linerate_wire::probe::{
     PROBE_FEATURE, ProbeMessageDecoder, ProbeResponse, RR_FEATURE, RequestRefused, RrOrder, ServerHello, StreamRequest,
 };
+use linerate_wire::quic::{QUIC_FEATURE, QuicOrder};
 
+use super::quic::{QuicGrant, QuicSession, QuicSessionRequest};
 use super::rate_watch::RateWatch;
 use super::registry::{SessionMessage, SessionRegistry};
+use super::service::ServiceShare;
 use super::session::SessionStart;
 use crate::control::ControlRead;
 use crate::error::Error;
@@ -124,6 +127,8 @@ struct ServedProbeSession {
     streams: SessionStreams,
     loads: LoadConnections,
     rr: SessionRr,
+    /// QUIC connections; they end with this value.
+    quic: Option<Box<dyn QuicSession>>,
     facts: CollectedFacts,
     time: TrafficTime,
     rate: Option<RateWatch>,
@@ -173,6 +178,7 @@ impl ServedProbeSession {
             rate: RateWatch::new(account.rate(), start.options.rate_averaging, now),
             loads: LoadConnections::new(Cookie::load(token), Arc::clone(&waker), &start.options, account.clone()),
             rr: SessionRr::new(token, account.clone()),
+            quic: None,
             account,
             postponed: None,
             facts: CollectedFacts::default(),
@@ -208,7 +214,9 @@ impl ServedProbeSession {
     }
 
     fn admit(&mut self) -> Result<(), SessionEnd> {
-        let hello = ProbeResponse::Hello(ServerHello::new(&[PROBE_FEATURE, RR_FEATURE]));
+        let quic = self.start.options.quic.as_ref().map(|_| QUIC_FEATURE);
+        let features: Vec<&str> = [PROBE_FEATURE, RR_FEATURE].into_iter().chain(quic).collect();
+        let hello = ProbeResponse::Hello(ServerHello::new(&features));
         self.start.control.queue(&hello.encode()).map_err(|_| SessionEnd::Closed)?;
         if self.start.options.authenticator.is_none() {
             return Ok(());
@@ -370,6 +378,7 @@ impl ServedProbeSession {
             }
             StreamRequest::Stop(of) => self.streams.stop(of.stream, outbox),
             StreamRequest::Load(_) if self.rr.exists() => Err("a test of requests is running: end it first".to_owned()),
+            StreamRequest::Quic(order) => self.time.admit().and_then(|()| self.open_quic(*order, outbox)),
             StreamRequest::Load(order) => self.loads.expect(order, &self.start, outbox),
             StreamRequest::LoadStart(of) => self.time.admit().and_then(|()| self.loads.begin(of.connection)),
             StreamRequest::LoadStop(of) => self.loads.end(of.connection, outbox),
@@ -391,6 +400,17 @@ impl ServedProbeSession {
     }
 
     /// Performs the duties due by the clock.
+    /// Has the server expect QUIC connections of this session, in place of earlier ones.
+    fn open_quic(&mut self, order: QuicOrder, outbox: &mut AnswerOutbox) -> RequestOutcome {
+        let service = self.start.options.quic.as_ref().ok_or("this server has no QUIC (linerate serve has it)")?;
+        self.quic = None;
+        let QuicGrant { ready, session } =
+            service.open(QuicSessionRequest { order, share: ServiceShare(self.account.clone()) })?;
+        self.quic = Some(session);
+        outbox.say(ProbeResponse::QuicReady(ready));
+        Ok(())
+    }
+
     fn perform_duties(&mut self, outbox: &mut AnswerOutbox) -> Result<(), SessionEnd> {
         let now = clock::monotonic_now();
         let heard = self.way.heard().map_or(self.heard, |heard| heard.max(self.heard));
@@ -400,7 +420,8 @@ impl ServedProbeSession {
         }
         self.heard = heard;
         let is_receiving = self.streams.are_receiving() && self.way.heard().is_some_and(|at| now.since(at) < RECEIVING);
-        let is_busy = self.streams.are_sending() || self.loads.are_running() || self.rr.is_busy(now) || is_receiving;
+        let is_quic_active = self.quic.as_ref().is_some_and(|quic| quic.is_active());
+        let is_busy = self.streams.are_sending() || self.loads.are_running() || self.rr.is_busy(now) || is_receiving || is_quic_active;
         self.time.follow(now, is_busy);
         self.watch_rate(now)?;
         self.follow_activity(now, is_busy)?;
@@ -411,6 +432,7 @@ impl ServedProbeSession {
             self.loads.cease(outbox);
             self.rr.cease(&self.start, self.start.options.limits.max_duration);
             self.streams.stop_recording();
+            self.quic = None;
         }
         if self.is_blocked() {
             return Ok(());
@@ -448,7 +470,8 @@ impl ServedProbeSession {
         if let Some(time) = self.activity.news() {
             self.start.registry.mark_active(self.start.number, time);
         }
-        let is_idle = self.activity.is_over(now) && (self.streams.exist() || self.loads.exist() || self.rr.exists());
+        let serves = self.streams.exist() || self.loads.exist() || self.rr.exists() || self.quic.is_some();
+        let is_idle = self.activity.is_over(now) && serves;
         if is_idle { Err(SessionEnd::Idle) } else { Ok(()) }
     }
 
@@ -488,9 +511,9 @@ impl ServedProbeSession {
             self.start.registry.count_test();
         }
         // The threads end before the client is notified.
-        let Self { start, way, streams, loads, mut rr, .. } = self;
+        let Self { start, way, streams, loads, mut rr, quic, .. } = self;
         rr.end(&start);
-        drop((streams, loads, way));
+        drop((streams, loads, way, quic));
         if matches!(
             error.map(|error| error.code()),
             Some(ErrorCode::AUTHORIZATION | ErrorCode::CONTROL_READ | ErrorCode::TOTAL_RATE)
