@@ -73,6 +73,7 @@ fn result(runs: Vec<ThroughputRun>) -> ThroughputResult {
         peer_is_linerate: true,
         idle_rtt: Some(times(117.0, 118.0)),
         runs,
+        quic: None,
     }
 }
 

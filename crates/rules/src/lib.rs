@@ -1,5 +1,5 @@
 //! Rules over facts and measurements: [`audit`] of a host, [`diagnosis`] of a transfer, [`tuning`] proposals, the
-//! [`judge`] of their effect, and the values that all of them may propose ([`advisable`]).
+//! [`judge`] of their effect, the comparison of TCP and QUIC ([`transport`]), and the values that all of them may propose ([`advisable`]).
 //!
 //! One rule per file, or one row of a table, listed in one slice per kind. Rules are pure: they read no host and no clock, and write nothing.
 
@@ -11,6 +11,7 @@ pub mod diagnosis;
 pub mod export;
 pub mod flow_state;
 pub mod judge;
+pub mod transport;
 pub mod tuning;
 
 /// Compares two texts in constant expressions, for the lookups of tables.

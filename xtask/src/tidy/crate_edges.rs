@@ -46,6 +46,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "model",
             "nats",
             "operate",
+            "quic",
             "report",
             "rules",
             "shape",
@@ -55,6 +56,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
+    ("quic", &["engine", "model", "sys", "units", "wire"]),
     ("web", &["analysis", "documents", "engine", "fleet", "history", "model", "report", "rules", "sys", "units"]),
     ("xtask", &["analysis", "documents", "lab", "model", "rules", "shape", "sys", "units"]),
 ];

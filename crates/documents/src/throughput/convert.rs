@@ -29,6 +29,7 @@ impl ThroughputDocument {
             peer_version: result.runs.iter().find_map(far_version),
             idle_rtt: result.idle_rtt,
             runs: result.runs.iter().map(Into::into).collect(),
+            quic: result.quic.clone(),
         }
     }
 }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::diagnose;
 use linerate_model::limit::{LimitShares, TransferLimit};
 use linerate_model::parameters::ReceiveMethod;
+use linerate_model::quic::QuicResult;
 use linerate_model::stream::StreamRole;
 use linerate_model::tcp_info::TcpInfo;
 
@@ -46,6 +47,10 @@ pub struct ThroughputDocument {
     pub idle_rtt: Option<DurationDistribution>,
     /// Tests in the order in which they ran.
     pub runs: Vec<ThroughputTest>,
+    /// Handshakes and transfers over QUIC, and their comparison with TCP; `null` without `--quic`.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(skip))]
+    pub quic: Option<QuicResult>,
 }
 
 /// One test.

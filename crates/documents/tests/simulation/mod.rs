@@ -171,6 +171,7 @@ fn document(intervals: Vec<IntervalReport>, sent: SideReport, retransmits: Segme
         peer_is_linerate: true,
         idle_rtt: None,
         runs: vec![run],
+        quic: None,
     };
     RunDocument::from_throughput(facts, &result)
 }

@@ -80,6 +80,7 @@ pub fn run(host: &str, seconds: u64, goodput: f64) -> RunDocument {
             peer_version: None,
             idle_rtt: None,
             runs: Vec::new(),
+            quic: None,
         })),
     }
 }

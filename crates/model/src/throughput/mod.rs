@@ -7,6 +7,7 @@ use linerate_units::{Port, StreamCount};
 
 use crate::diagnosis::TransferDiagnosis;
 use crate::event::TestStart;
+use crate::quic::QuicResult;
 use crate::report::TestReport;
 use crate::sample::IntervalReport;
 use crate::summary::DurationDistribution;
@@ -43,4 +44,6 @@ pub struct ThroughputResult {
     pub idle_rtt: Option<DurationDistribution>,
     /// Runs in the order in which they ran.
     pub runs: Vec<ThroughputRun>,
+    /// The same over QUIC; `None` when it was not requested.
+    pub quic: Option<QuicResult>,
 }

@@ -6,6 +6,7 @@
 mod diagnosis;
 mod hosts;
 mod progress;
+mod quic;
 mod result;
 mod run_comparison;
 mod style;
@@ -13,6 +14,7 @@ mod verdict;
 
 pub use hosts::HostTable;
 pub use progress::{TestProgress, progress_line};
+pub use quic::quic_text;
 pub use result::{
     conclusion, conclusion_details, heading, result_text, run_details, run_result, run_summary, summary_text,
 };

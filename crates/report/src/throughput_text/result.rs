@@ -28,6 +28,7 @@ pub fn result_text(result: &ThroughputResult, style: TextStyle) -> String {
         text.push_str(&run_details(run, result.idle_rtt.as_ref(), style));
     }
     text.push_str(&conclusion_details(result, style));
+    text.push_str(&result.quic.as_ref().map_or_else(String::new, |quic| super::quic::quic_text(quic, style)));
     text
 }
 
@@ -39,7 +40,8 @@ pub fn summary_text(result: &ThroughputResult, style: TextStyle) -> String {
         text.push_str(&run_summary(run, result.idle_rtt.as_ref(), style));
     }
     let conclusion = conclusion(result, MAX_LINES.saturating_sub(text.lines().count()), style);
-    text + &conclusion
+    let quic = result.quic.as_ref().map_or_else(String::new, |quic| super::quic::quic_text(quic, style));
+    text + &conclusion + &quic
 }
 
 /// Renders the line above the runs.
@@ -248,13 +250,19 @@ fn ending(termination: &TestTermination) -> Option<String> {
     }
 }
 
-fn push_line(text: &mut String, line: &str) {
+pub(super) fn push_line(text: &mut String, line: &str) {
     text.push_str(line.trim_end());
     text.push('\n');
 }
 
 /// Appends `sentence` on lines that fit, each indented. A word that is longer than a line stays whole.
-fn push_wrapped(text: &mut String, sentence: &str, indent: &str, style: TextStyle, paint: Option<TextColour>) {
+pub(super) fn push_wrapped(
+    text: &mut String,
+    sentence: &str,
+    indent: &str,
+    style: TextStyle,
+    paint: Option<TextColour>,
+) {
     let painted = |line: &str| paint.map_or_else(|| line.to_owned(), |paint| style.paint(paint, line));
     let mut line = indent.to_owned();
     for word in words_with_units(sentence) {

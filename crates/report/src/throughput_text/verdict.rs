@@ -3,6 +3,7 @@
 use linerate_model::diagnosis::{CauseLocation, TransferDiagnosis};
 use linerate_model::direction::Direction;
 use linerate_model::limit::{LimitShares, TransferLimit};
+use linerate_model::quic::{QuicResult, TransportCause, TransportVerdict};
 use linerate_model::throughput::{ThroughputResult, ThroughputRun};
 use linerate_units::{Ratio, StreamCount, display};
 
@@ -110,7 +111,30 @@ pub fn sentence(result: &ThroughputResult) -> String {
     let text = if parts.is_empty() { "nothing was measured".to_owned() } else { parts.join(", ") };
     let mut letters = text.chars();
     let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
-    format!("{first}{}.", letters.as_str())
+    format!("{first}{}.{}", letters.as_str(), result.quic.as_ref().map_or_else(String::new, transports))
+}
+
+/// ` QUIC: up the same, down processor-bound.`
+fn transports(quic: &QuicResult) -> String {
+    let verdicts: Vec<String> = quic.verdicts.iter().map(transport).collect();
+    if verdicts.is_empty() { String::new() } else { format!(" QUIC: {}.", verdicts.join(", ")) }
+}
+
+fn transport(verdict: &TransportVerdict) -> String {
+    let direction = verdict.direction.map_or_else(String::new, |direction| format!("{} ", direction.name()));
+    format!("{direction}{}", title(verdict.cause))
+}
+
+const fn title(cause: TransportCause) -> &'static str {
+    match cause {
+        TransportCause::UdpBlocked => "UDP blocked",
+        TransportCause::UdpBufferSmall => "UDP buffer small",
+        TransportCause::ProcessorBound => "processor-bound",
+        TransportCause::UdpThrottled => "UDP throttled",
+        TransportCause::SlowerUnexplained => "slower",
+        TransportCause::QuicFaster => "faster",
+        TransportCause::Same => "the same",
+    }
 }
 
 /// Best run of a direction, as text.

@@ -108,6 +108,7 @@ fn document(linerate: bool, runs: Vec<ThroughputTest>) -> ThroughputDocument {
         peer_version: linerate.then(|| "0.1.0".to_owned()),
         idle_rtt: Some(times(11.0, 11.4, 12.9, 14.0)),
         runs,
+        quic: None,
     }
 }
 

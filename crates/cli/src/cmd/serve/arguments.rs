@@ -62,6 +62,10 @@ pub(crate) struct ServeArguments {
     /// Answer no STAMP senders, as --stamp-port 0
     #[arg(long, conflicts_with = "stamp_port")]
     pub(crate) no_stamp: bool,
+    /// UDP port for measurements over QUIC (`linerate test --quic`), for example 443; without it the system chooses one
+    #[cfg(feature = "quic")]
+    #[arg(long, value_parser = values::port, value_name = "PORT")]
+    pub(crate) quic_port: Option<Port>,
     /// Also serve a page on which browsers measure against this server, on port 8080, and librespeed's endpoints;
     /// results go to the history, except with --public
     #[cfg(feature = "web")]

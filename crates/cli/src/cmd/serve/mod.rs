@@ -2,6 +2,8 @@
 
 mod arguments;
 mod limits;
+#[cfg(feature = "quic")]
+mod quic;
 mod session;
 mod stamp;
 #[cfg(feature = "web")]
@@ -76,6 +78,11 @@ fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<Exi
     let port = Port::new(server.address().port()).unwrap_or(Port::IPERF3);
     let firewall = FirewallGuard::open_if(arguments.open_firewall, port, console::note)?;
     let reflector = server.reflector_port().filter(|reflector| *reflector != port);
+    #[cfg(feature = "quic")]
+    let quic_firewall = match arguments.quic_port {
+        Some(port) => Some(FirewallGuard::open_if(arguments.open_firewall, port, console::note)?),
+        None => None,
+    };
     let stamp_firewall = match reflector {
         Some(port) => Some(FirewallGuard::open_if(arguments.open_firewall, port, console::note)?),
         None => None,
@@ -105,6 +112,10 @@ fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<Exi
     };
     let result = server.run(Some(&stop), &ServeObserver { json: arguments.json });
     firewall.close(console::note);
+    #[cfg(feature = "quic")]
+    if let Some(firewall) = quic_firewall {
+        firewall.close(console::note);
+    }
     if let Some(firewall) = stamp_firewall {
         firewall.close(console::note);
     }
@@ -139,6 +150,8 @@ fn server_options(arguments: &ServeArguments) -> Result<ServerOptions, Error> {
         read_rate: arguments.read_rate.filter(|rate| !rate.is_zero()),
         stamp: stamp::stamp_options(arguments)?,
         dial: arguments.dial.clone(),
+        #[cfg(feature = "quic")]
+        quic: Some(quic::service(arguments)?),
         ..ServerOptions::default()
     })
 }

@@ -56,6 +56,8 @@ fn start(order: &SessionOrder) -> Result<(Port, PipeReader), String> {
     let server = Server::bind(ServerOptions {
         port: order.port,
         admission: Some(key),
+        #[cfg(feature = "quic")]
+        quic: Some(super::quic::of_addresses(None, None, None, None).map_err(|error| error.to_string())?),
         interval_by_client: true,
         ..ServerOptions::default()
     });

@@ -44,6 +44,10 @@ pub(crate) struct TestArguments {
     /// Only from the server to here
     #[arg(long)]
     pub(crate) down: bool,
+    /// Measure the same over QUIC, too, and compare: TCP with one stream, then QUIC's handshakes and transfers
+    #[cfg(feature = "quic")]
+    #[arg(long, conflicts_with = "window")]
+    pub(crate) quic: bool,
     /// Time between samples, 10ms to 1min; without it 200ms, and 1s where the server sends. Below 200ms the ends do not
     /// tell each other of their sockets, and there is no diagnosis
     #[arg(long, value_parser = interval, value_name = "TIME")]
@@ -72,6 +76,38 @@ impl TestArguments {
     /// The host, where there is only one.
     pub(crate) fn only_host(&self) -> Option<&str> {
         if let [host] = self.hosts.as_slice() { Some(host) } else { None }
+    }
+
+    /// True when QUIC is compared with TCP.
+    #[cfg(feature = "quic")]
+    pub(super) const fn compares_quic(&self) -> bool {
+        self.quic
+    }
+
+    /// True when QUIC is compared with TCP: never without that feature.
+    #[cfg(not(feature = "quic"))]
+    #[expect(clippy::unused_self, reason = "the feature uses it")]
+    pub(super) const fn compares_quic(&self) -> bool {
+        false
+    }
+
+    /// Congestion control by the name that the kernel has for it.
+    pub(super) fn tcp_congestion(&self) -> Option<String> {
+        let name = self.congestion.as_deref()?;
+        Some(if self.compares_quic() && name == "newreno" { "reno" } else { name }.to_owned())
+    }
+
+    /// Reason why these arguments do not fit together.
+    #[cfg_attr(not(feature = "quic"), expect(clippy::unused_self, reason = "the feature uses it"))]
+    pub(super) fn problem(&self) -> Option<String> {
+        #[cfg(feature = "quic")]
+        if self.quic {
+            if self.hosts.len() > 1 {
+                return Some("--quic compares TCP and QUIC with one host: test each alone".to_owned());
+            }
+            return super::quic::congestion_control(self).err();
+        }
+        None
     }
 
     /// Host of a series: the first one.

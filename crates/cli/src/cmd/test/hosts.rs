@@ -112,6 +112,7 @@ impl TableOutput {
             peer_is_linerate: false,
             idle_rtt: None,
             runs: Vec::new(),
+            quic: None,
         };
         let reason = "no server could be started over ssh".to_owned();
         let termination = ending(&result, Some(reason));

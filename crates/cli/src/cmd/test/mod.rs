@@ -3,6 +3,8 @@
 mod arguments;
 mod diagnosis;
 mod hosts;
+#[cfg(feature = "quic")]
+mod quic;
 
 use linerate_model::direction::Direction;
 use std::os::fd::AsFd as _;
@@ -50,6 +52,10 @@ pub(crate) fn run(arguments: &TestArguments) -> ExitStatus {
         Ok(stop) => stop,
         Err(exit) => return exit,
     };
+    if let Some(problem) = arguments.problem() {
+        console::error(&problem, None);
+        return ExitStatus::Unable;
+    }
     let dialed = match arguments.listen.map(|port| dialing_server(arguments, port, stop)).transpose() {
         Ok(dialed) => dialed,
         Err(error) => {
@@ -110,9 +116,20 @@ fn run_alone(arguments: &mut TestArguments, stop: InterruptSignals) -> ExitStatu
 
 /// Begins the picture of the planned runs, if one is to be drawn.
 fn draw(arguments: &TestArguments, host: &str, stop: InterruptSignals) -> Result<(), ExitStatus> {
-    let names: Vec<String> = plan(arguments).into_iter().map(|(flow, streams)| run_name(flow, streams)).collect();
+    let names = planned_names(arguments);
     let planned: Vec<&str> = names.iter().map(String::as_str).collect();
     arguments.common.draw("test", host, arguments.live, &planned, stop)
+}
+
+/// Names of all runs, in their order.
+fn planned_names(arguments: &TestArguments) -> Vec<String> {
+    let mut names: Vec<String> = plan(arguments).into_iter().map(|(flow, streams)| run_name(flow, streams)).collect();
+    #[cfg(feature = "quic")]
+    if arguments.quic {
+        let runs = plan_of(arguments, arguments.parallel);
+        names.extend(runs.into_iter().map(|(flow, streams)| quic::quic_name(flow, streams)));
+    }
+    names
 }
 
 fn conclude_alone(arguments: &TestArguments, done: &FinishedSeries, stop: InterruptSignals) -> ExitStatus {
@@ -125,12 +142,16 @@ fn conclude_alone(arguments: &TestArguments, done: &FinishedSeries, stop: Interr
     if let Some(error) = &done.failure {
         console::error(&error.to_string(), error.advice());
     }
+    if let Some(failure) = &done.quic_failure {
+        console::error(failure, None);
+    }
     exit_of(arguments, done, stop, "")
 }
 
 /// Exit status of a series; reports each missed threshold, after `prefix`.
 fn exit_of(arguments: &TestArguments, done: &FinishedSeries, stop: InterruptSignals, prefix: &str) -> ExitStatus {
-    match (done.failure.is_some(), stop.pending().is_some(), done.is_measured()) {
+    let is_failed = done.failure.is_some() || done.quic_failure.is_some();
+    match (is_failed, stop.pending().is_some(), done.is_measured()) {
         (true, _, false) => ExitStatus::Unable,
         (true, ..) | (_, true, _) => ExitStatus::Partial,
         _ => {
@@ -155,6 +176,8 @@ struct FinishedSeries {
     result: ThroughputResult,
     run: RunDocument,
     failure: Option<Error>,
+    /// Reason why the part over QUIC was not measured whole.
+    quic_failure: Option<String>,
     /// Lines printed so far.
     lines: usize,
 }
@@ -181,18 +204,33 @@ fn measure(arguments: &TestArguments, stop: InterruptSignals, display: RunDispla
         }
     }
     let lines = series.lines;
-    let result = series.into_result();
-    let run = begun.finish(&result, ending(&result, failure.as_ref().map(ToString::to_string)));
-    FinishedSeries { result, run, failure, lines }
+    #[cfg_attr(not(feature = "quic"), expect(unused_mut, reason = "QUIC adds to it"))]
+    let mut result = series.into_result();
+    #[cfg_attr(not(feature = "quic"), expect(unused_mut, reason = "QUIC sets it"))]
+    let mut quic_failure = None;
+    #[cfg(feature = "quic")]
+    if arguments.quic && failure.is_none() && stop.pending().is_none() {
+        quic_failure = quic::measure(arguments, stop, style, &mut result);
+        quic::show(arguments, display, &result);
+    }
+    let problem = failure.as_ref().map(ToString::to_string).or_else(|| quic_failure.clone());
+    let run = begun.finish(&result, ending(&result, problem));
+    FinishedSeries { result, run, failure, quic_failure, lines }
 }
 
+/// Runs over TCP: with one stream alone where they are there for comparison.
 fn plan(arguments: &TestArguments) -> Vec<(Direction, StreamCount)> {
+    plan_of(arguments, if arguments.compares_quic() { 1 } else { arguments.parallel })
+}
+
+/// Runs in the requested directions, with one stream and with `parallel`.
+fn plan_of(arguments: &TestArguments, parallel: u64) -> Vec<(Direction, StreamCount)> {
     let flows: &[Direction] = match (arguments.up, arguments.down) {
         (true, _) => &[Direction::Up],
         (_, true) => &[Direction::Down],
         _ => &[Direction::Up, Direction::Down],
     };
-    let counts = if arguments.parallel > 1 { vec![1, arguments.parallel] } else { vec![1] };
+    let counts = if parallel > 1 { vec![1, parallel] } else { vec![1] };
     counts.into_iter().flat_map(|count| flows.iter().map(move |flow| (*flow, StreamCount::new(count)))).collect()
 }
 
@@ -313,7 +351,7 @@ impl TestSeries<'_> {
             omit: arguments.omit,
             parallel: streams,
             window: arguments.window,
-            congestion: arguments.congestion.clone(),
+            congestion: arguments.tcp_congestion(),
             far_interval: Some(far_interval),
             far_details: far_interval >= SAMPLE_INTERVAL && self.far_details_fit(flow, streams, far_interval),
             ..TestParameters::discarding()
@@ -343,6 +381,7 @@ impl TestSeries<'_> {
             peer_is_linerate: self.linerate,
             idle_rtt: DurationDistribution::of(&mut self.handshakes),
             runs: self.runs,
+            quic: None,
         }
     }
 }

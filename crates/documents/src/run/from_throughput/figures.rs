@@ -9,6 +9,7 @@ use crate::run::{FigureUnit, ImprovementDirection, RunFigure};
 use linerate_analysis::statistics::{
     BlockSample, BootstrapSettings, DEFAULT_BLOCK, SampleStatistic, StatisticalQuantity,
 };
+use linerate_model::quic::{QuicHandshakeKind, QuicResult, QuicRun};
 use linerate_model::sample::IntervalReport;
 use linerate_model::stream::StreamRole;
 use linerate_model::summary::DurationDistribution;
@@ -30,7 +31,45 @@ pub(super) fn of(result: &ThroughputResult) -> Vec<RunFigure> {
     figures.extend(idle_rtt(result.idle_rtt.as_ref()));
     figures.extend(runs.iter().map(FigureNames::loaded_rtt));
     figures.extend(runs.iter().map(FigureNames::retransmissions));
+    figures.extend(result.quic.iter().flat_map(of_quic));
     figures
+}
+
+/// Figures over QUIC: the median time of the full handshakes, and the goodput of each transfer.
+fn of_quic(quic: &QuicResult) -> Vec<RunFigure> {
+    let full = quic.handshakes.iter().filter(|handshake| handshake.kind == QuicHandshakeKind::Full);
+    let mut times: Vec<Duration> = full.map(|handshake| handshake.complete).collect();
+    let handshake = DurationDistribution::of(&mut times).map(|times| RunFigure {
+        name: "quic_handshake_median".to_owned(),
+        title: "QUIC handshake".to_owned(),
+        unit: FigureUnit::Nanoseconds,
+        value: Some(times.median.number()),
+        low: None,
+        high: None,
+        count: Some(times.count),
+        better: ImprovementDirection::Lower,
+        note: None,
+    });
+    handshake.into_iter().chain(quic.runs.iter().map(quic_goodput)).collect()
+}
+
+fn quic_goodput(run: &QuicRun) -> RunFigure {
+    let (suffix, streams) = match run.streams {
+        1 => ("", "1 stream".to_owned()),
+        number => ("_parallel", format!("{number} streams")),
+    };
+    let direction = run.direction.name();
+    RunFigure {
+        name: format!("goodput_quic_{direction}{suffix}"),
+        title: format!("Goodput over QUIC {direction}, {streams}"),
+        unit: FigureUnit::BitsPerSecond,
+        value: run.rate().map(BitRate::bits_per_second),
+        low: None,
+        high: None,
+        count: None,
+        better: ImprovementDirection::Higher,
+        note: run.rate().is_none().then(|| "nothing was counted".to_owned()),
+    }
 }
 
 /// Run with the names of its figures.

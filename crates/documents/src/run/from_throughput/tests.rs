@@ -126,6 +126,7 @@ fn document(runs: Vec<ThroughputRun>) -> RunDocument {
         peer_is_linerate: true,
         idle_rtt: DurationDistribution::of(&mut (1..=8).map(Duration::from_millis).collect::<Vec<_>>()),
         runs,
+        quic: None,
     };
     RunDocument::from_throughput(facts, &result)
 }
@@ -217,6 +218,7 @@ fn few_handshakes_give_no_interval() {
             peer_is_linerate: false,
             idle_rtt: DurationDistribution::of(&mut times),
             runs: Vec::new(),
+            quic: None,
         };
         figures::of(&result).remove(0)
     };

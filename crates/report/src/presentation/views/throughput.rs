@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use linerate_documents::throughput::{SenderLimit, StreamResult, ThroughputDocument, ThroughputTest};
 use linerate_model::limit::TransferLimit;
+use linerate_model::quic::QuicEnd;
 use linerate_model::summary::DurationDistribution;
 use linerate_units::Ratio;
 
@@ -12,8 +13,20 @@ use crate::presentation::{Presentation, Quantity, ReportTable, TableCell, direct
 const SENDER_ONLY: &str = "known only to the sender's kernel; not reported by a stock iperf3 server";
 
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &ThroughputDocument) {
-    let tables = [runs(document), diagnoses(document), limits(document), streams(document), idle(document)];
+    let tables = [
+        runs(document),
+        diagnoses(document),
+        limits(document),
+        streams(document),
+        idle(document),
+        handshakes(document),
+        quic_runs(document),
+    ];
     presentation.tables.extend(tables.into_iter().flatten());
+    if let Some(quic) = &document.quic {
+        presentation.notes.extend(quic.failure.iter().map(|failure| format!("QUIC: {failure}.")));
+        presentation.notes.extend(quic.verdicts.iter().map(|verdict| format!("{}.", verdict.text)));
+    }
     if !document.peer_is_linerate {
         let note = "The server is not linerate: figures that only linerate reports are unknown.";
         presentation.notes.push(note.to_owned());
@@ -145,6 +158,42 @@ fn idle(document: &ThroughputDocument) -> Option<ReportTable> {
     let mut table = ReportTable::new("idle_rtt", "Round-trip time without load", &super::path::DISTRIBUTION_COLUMNS);
     if let Some(rtt) = &document.idle_rtt {
         table.push_row("TCP handshake", super::path::distribution(rtt));
+    }
+    table.non_empty()
+}
+
+fn handshakes(document: &ThroughputDocument) -> Option<ReportTable> {
+    let mut table = ReportTable::new("quic_handshakes", "QUIC handshakes", &["Handshake", "Complete", "First answer"]);
+    for handshake in document.quic.iter().flat_map(|quic| &quic.handshakes) {
+        let time = |time: Duration| TableCell::Value(Quantity::duration(time));
+        table.push_row(handshake.kind.title(), vec![time(handshake.complete), time(handshake.answer)]);
+    }
+    table.non_empty()
+}
+
+fn quic_runs(document: &ThroughputDocument) -> Option<ReportTable> {
+    const RECEIVER: &str = "the sender's end did not report it";
+    let columns = ["Transfer", "Goodput", "Lost", "At the buffer", "RTT loaded", "Window", "CPU here", "CPU peer"];
+    let mut table = ReportTable::new("quic_runs", "Transfers over QUIC", &columns);
+    for run in document.quic.iter().flat_map(|quic| &quic.runs) {
+        let (sender, receiver) = (run.sender(), run.receiver());
+        let noun = if run.streams == 1 { "stream" } else { "streams" };
+        let cpu = |end: &QuicEnd| {
+            known(end.processor_share().map(|share| Quantity::share(share.get())), "nothing was measured")
+        };
+        let goodput = run.rate().map(|rate| Quantity::bits_per_second(rate.bits_per_second()));
+        table.push_row(
+            format!("{}, {} {noun}", direction_label(run.direction), run.streams),
+            vec![
+                known(goodput, "nothing was counted"),
+                known(sender.loss().map(|loss| Quantity::share(loss.get())), RECEIVER),
+                known(receiver.buffer_drops.map(Quantity::packets), "the kernel does not report it"),
+                known(sender.rtt.map(|rtt| Quantity::duration(rtt.median)), RECEIVER),
+                known(sender.congestion_window_bytes.map(Quantity::bytes), RECEIVER),
+                cpu(&run.client),
+                cpu(&run.server),
+            ],
+        );
     }
     table.non_empty()
 }

@@ -1,0 +1,156 @@
+//! UDP socket of an endpoint: large buffers, and counts of what quinn does not report.
+
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use std::collections::HashMap;
+use std::io::{self, IoSliceMut};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use linerate_model::quic::EcnDatagrams;
+use linerate_sys::net::{self, UdpOptions};
+use linerate_sys::{options, socket_memory};
+use linerate_units::ByteCount;
+use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
+use quinn::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpPoller};
+
+use crate::error::QuicError;
+
+/// Size that is asked of the kernel for each buffer: 60 ms at 10 Gbit/s for a thread that has to wait for its processor.
+const BUFFER: ByteCount = ByteCount::from_mebibytes(64);
+
+/// Binds the socket of an endpoint. The kernel limits its buffers (`net.core.rmem_max`) unless the process may exceed that.
+pub(crate) fn bind(udp: &UdpOptions) -> linerate_sys::Result<UdpSocket> {
+    let socket = net::bind_udp(udp)?;
+    // What the kernel granted is part of the result.
+    let _ = options::force_receive_buffer(&socket, BUFFER).or_else(|_| options::set_receive_buffer(&socket, BUFFER));
+    let _ = options::force_send_buffer(&socket, BUFFER).or_else(|_| options::set_send_buffer(&socket, BUFFER));
+    Ok(socket)
+}
+
+/// Socket that counts the ECN fields of the datagrams of watched peers.
+#[derive(Debug)]
+pub(crate) struct CountingSocket {
+    inner: Arc<dyn AsyncUdpSocket>,
+    /// The same socket, to query the kernel.
+    kernel: UdpSocket,
+    peers: Mutex<HashMap<SocketAddr, EcnDatagrams>>,
+}
+
+/// Figures of a socket that the kernel has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SocketFigures {
+    pub(crate) receive_buffer: Option<u64>,
+    pub(crate) send_buffer: Option<u64>,
+    pub(crate) drops: Option<u64>,
+}
+
+impl CountingSocket {
+    /// Wraps a bound socket, in the context of a runtime.
+    pub(crate) fn new(socket: UdpSocket) -> Result<Arc<Self>, QuicError> {
+        let failed = |cause: io::Error| QuicError::io("preparing the UDP socket", &cause);
+        let kernel = socket.try_clone().map_err(failed)?;
+        let inner = TokioRuntime.wrap_udp_socket(socket).map_err(failed)?;
+        Ok(Arc::new(Self { inner, kernel, peers: Mutex::default() }))
+    }
+
+    /// Counts datagrams from this address until the returned value is dropped.
+    pub(crate) fn watch(self: &Arc<Self>, peer: SocketAddr) -> WatchedPeer {
+        self.lock().insert(peer, EcnDatagrams::default());
+        WatchedPeer { socket: Arc::clone(self), peer }
+    }
+
+    /// Datagrams that one system call can send.
+    pub(crate) fn segments(&self) -> usize {
+        self.inner.max_transmit_segments()
+    }
+
+    pub(crate) fn figures(&self) -> SocketFigures {
+        let memory = socket_memory(&self.kernel).ok();
+        SocketFigures {
+            receive_buffer: memory.map(|memory| memory.receive_buffer.get()),
+            send_buffer: memory.map(|memory| memory.send_buffer.get()),
+            drops: memory.and_then(|memory| memory.drops).map(linerate_units::PacketCount::get),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, EcnDatagrams>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, arrived: &[RecvMeta]) {
+        let mut peers = self.lock();
+        for datagrams in arrived {
+            let Some(counts) = peers.get_mut(&datagrams.addr) else { continue };
+            let number = datagrams.len.div_ceil(datagrams.stride.max(1)) as u64;
+            *match datagrams.ecn {
+                None => &mut counts.not_ect,
+                Some(EcnCodepoint::Ect0) => &mut counts.ect0,
+                Some(EcnCodepoint::Ect1) => &mut counts.ect1,
+                Some(EcnCodepoint::Ce) => &mut counts.ce,
+            } += number;
+        }
+    }
+}
+
+/// Peer whose datagrams are counted.
+#[derive(Debug)]
+pub(crate) struct WatchedPeer {
+    socket: Arc<CountingSocket>,
+    peer: SocketAddr,
+}
+
+impl WatchedPeer {
+    pub(crate) fn ecn(&self) -> EcnDatagrams {
+        self.socket.lock().get(&self.peer).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn socket(&self) -> &CountingSocket {
+        &self.socket
+    }
+}
+
+impl Drop for WatchedPeer {
+    fn drop(&mut self) {
+        self.socket.lock().remove(&self.peer);
+    }
+}
+
+impl AsyncUdpSocket for CountingSocket {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Arc::clone(&self.inner).create_io_poller()
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        self.inner.try_send(transmit)
+    }
+
+    fn poll_recv(
+        &self,
+        context: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let received = self.inner.poll_recv(context, buffers, meta);
+        if let Poll::Ready(Ok(number)) = &received {
+            self.count(&meta[..*number]);
+        }
+        received
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        self.inner.max_transmit_segments()
+    }
+
+    fn max_receive_segments(&self) -> usize {
+        self.inner.max_receive_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.inner.may_fragment()
+    }
+}

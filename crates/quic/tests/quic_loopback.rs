@@ -1,0 +1,239 @@
+//! Client and server over loopback: figures, handshakes, and what strangers get.
+
+use core::num::NonZeroUsize;
+use core::time::Duration;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+use linerate_engine::probe::{ProbeSession, ProbeTarget};
+use linerate_engine::server::{Server, ServerObserver, ServerOptions, SessionObserver};
+use linerate_model::direction::Direction;
+use linerate_model::event::TestEvent;
+use linerate_model::quic::{QuicCongestionControl, QuicHandshakeKind, QuicRun};
+use linerate_model::report::ServerOutput;
+use linerate_sys::net::UdpOptions;
+use linerate_units::{BitRate, Port};
+use linerate_wire::parameters::ServerLimits;
+use linerate_wire::quic::{ConnectionTag, KeyHash, QuicOrder, QuicReady, QuicTransferOrder};
+
+use linerate_quic::{QuicClient, QuicError, QuicServer, QuicServerOptions, QuicTarget};
+
+struct Silent;
+
+impl ServerObserver for Silent {
+    fn idle(&self, _next_session: u64) {}
+    fn session(&self, _number: u64) -> Box<dyn SessionObserver> {
+        Box::new(Self)
+    }
+    fn problem(&self, text: &str) {
+        panic!("{text}");
+    }
+}
+
+impl SessionObserver for Silent {
+    fn event(&mut self, _event: &TestEvent) {}
+    fn output(&mut self) -> Option<ServerOutput> {
+        None
+    }
+    fn failed(&mut self, _error: &linerate_engine::Error) {}
+}
+
+/// Session of a server of this process, on loopback.
+struct Loopback {
+    session: ProbeSession,
+    address: SocketAddr,
+}
+
+impl Loopback {
+    fn start(limits: ServerLimits) -> Self {
+        let address = Some(Ipv4Addr::LOCALHOST.into());
+        let udp = UdpOptions { address, ..UdpOptions::default() };
+        let quic = QuicServer::new(QuicServerOptions { udp }).expect("a service");
+        let server = Server::bind(ServerOptions {
+            address,
+            port: None,
+            max_sessions: NonZeroUsize::new(4).expect("not zero"),
+            limits,
+            quic: Some(Arc::new(quic)),
+            ..ServerOptions::default()
+        });
+        let server = server.expect("a free port");
+        let address = server.address();
+        // The server ends with the process of the test.
+        std::thread::spawn(move || server.run(None, &Silent));
+        let target = ProbeTarget::new("127.0.0.1", Port::new(address.port()).expect("bound"));
+        Self { session: ProbeSession::open(&target, None).expect("a session"), address }
+    }
+
+    fn ready(&self) -> QuicReady {
+        self.session.open_quic(QuicOrder::default()).expect("QUIC")
+    }
+
+    fn client(&self, ready: QuicReady) -> QuicClient {
+        let target = QuicTarget {
+            address: self.address,
+            bind: None,
+            device: None,
+            ready,
+            congestion_control: QuicCongestionControl::Cubic,
+        };
+        QuicClient::new(target, None).expect("a socket")
+    }
+}
+
+const ORDER: QuicTransferOrder = QuicTransferOrder {
+    streams: 2,
+    omit: Duration::from_millis(100),
+    time: Duration::from_millis(500),
+    sample: Duration::from_millis(100),
+};
+
+fn check(run: &QuicRun, direction: Direction) {
+    let rate = run.rate().expect("a rate");
+    assert!(rate > BitRate::from_bits_per_second(20e6), "{rate:?}");
+    let (sender, receiver) = (run.sender(), run.receiver());
+    assert_eq!((run.direction, run.streams), (direction, 2));
+    assert!(receiver.duration >= ORDER.time && receiver.duration < ORDER.time * 4, "{receiver:?}");
+    assert!((4..=5).contains(&receiver.sample_bytes.len()), "{receiver:?}");
+    assert!(receiver.sample_bytes.iter().sum::<u64>() <= receiver.bytes, "{receiver:?}");
+    assert_eq!((receiver.rtt, receiver.lost_packets, receiver.congestion_control), (None, None, None));
+    assert_eq!(sender.congestion_control, Some(QuicCongestionControl::Cubic));
+    assert!(sender.rtt.is_some_and(|rtt| rtt.median > Duration::ZERO), "{sender:?}");
+    assert!(sender.congestion_window_bytes > Some(10_000) && sender.sent_packets > 0, "{sender:?}");
+    assert!(sender.bytes >= receiver.bytes / 2 && sender.thread_cpu > Duration::ZERO, "{sender:?}");
+    assert!(receiver.ecn.is_some_and(|ecn| ecn.ect0 > 0 && ecn.ce == 0), "{receiver:?}");
+    assert!(receiver.receive_buffer_bytes > Some(0) && receiver.buffer_drops.is_some(), "{receiver:?}");
+}
+
+#[test]
+fn both_directions_are_measured_with_the_figures_of_both_ends() {
+    let loopback = Loopback::start(ServerLimits::default());
+    let client = loopback.client(loopback.ready());
+    for direction in Direction::BOTH {
+        let mut samples = 0;
+        let run = client.transfer(direction, ORDER, &mut |_| samples += 1).expect("a transfer");
+        check(&run, direction);
+        assert!(samples >= 4, "{samples}");
+    }
+}
+
+#[test]
+fn handshakes_are_full_resumed_and_early() {
+    let loopback = Loopback::start(ServerLimits::default());
+    let client = loopback.client(loopback.ready());
+    let kinds =
+        [QuicHandshakeKind::Full, QuicHandshakeKind::Resumed, QuicHandshakeKind::Resumed, QuicHandshakeKind::ZeroRtt];
+    let found = kinds.map(|kind| client.handshake(kind).expect("a handshake"));
+    // The first one of its kind has no ticket yet.
+    let expected =
+        [QuicHandshakeKind::Full, QuicHandshakeKind::Full, QuicHandshakeKind::Resumed, QuicHandshakeKind::ZeroRtt];
+    assert_eq!(found.map(|handshake| handshake.kind), expected);
+    assert!(found.iter().all(|handshake| handshake.answer > Duration::ZERO));
+}
+
+#[test]
+fn a_server_with_another_key_is_refused() {
+    let loopback = Loopback::start(ServerLimits::default());
+    let ready = loopback.ready();
+    let client = loopback.client(QuicReady { key: KeyHash([1; 32]), ..ready });
+    assert_eq!(client.handshake(QuicHandshakeKind::Full), Err(QuicError::WrongKey(ready.port)));
+}
+
+#[test]
+fn another_token_is_refused() {
+    let loopback = Loopback::start(ServerLimits::default());
+    let other = loopback.ready();
+    let ready = loopback.ready();
+    let client = loopback.client(QuicReady { token: other.token, ..ready });
+    let error = client.handshake(QuicHandshakeKind::Full).expect_err("refused");
+    assert!(matches!(error, QuicError::Refused(_) | QuicError::Lost(_)), "{error}");
+}
+
+/// First packets of a client, as a path between would record them.
+fn recorded(ready: QuicReady) -> Vec<Vec<u8>> {
+    let listener = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    listener.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
+    let address = listener.local_addr().expect("bound");
+    let port = Port::new(address.port()).expect("bound");
+    let target = QuicTarget {
+        address,
+        bind: None,
+        device: None,
+        ready: QuicReady { port, ..ready },
+        congestion_control: QuicCongestionControl::Cubic,
+    };
+    let client =
+        std::thread::spawn(move || QuicClient::new(target, None).expect("a socket").handshake(QuicHandshakeKind::Full));
+    let mut buffer = [0; 2048];
+    let mut packets = Vec::new();
+    for _ in 0..2 {
+        let length = listener.recv(&mut buffer).expect("a packet");
+        packets.push(buffer[..length].to_vec());
+    }
+    drop(client);
+    packets
+}
+
+/// Bytes that a server sends back to the address of `socket` within the time.
+fn answered(socket: &UdpSocket, time: Duration) -> usize {
+    let mut buffer = [0; 2048];
+    let mut sum = 0;
+    socket.set_read_timeout(Some(time)).expect("a socket");
+    while let Ok(length) = socket.recv(&mut buffer) {
+        sum += length;
+    }
+    sum
+}
+
+#[test]
+fn strangers_and_repetitions_are_not_answered_and_no_answer_is_amplified() {
+    let loopback = Loopback::start(ServerLimits::default());
+    let ready = loopback.ready();
+    let server = SocketAddr::from((Ipv4Addr::LOCALHOST, ready.port.get()));
+    let first = recorded(ready).swap_remove(0);
+    let other = recorded(QuicReady { tag: ConnectionTag::random([9; 16]), ..ready }).swap_remove(0);
+    let (strange, socket) = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("loopback")).into();
+    let wait = Duration::from_millis(300);
+    let send = |bytes: &[u8]| strange.send_to(bytes, server).expect("loopback");
+    // Packets with a tag that the server did not give out, cut, and changed.
+    send(&other);
+    send(&first[..first.len() / 2]);
+    let mut changed = first.clone();
+    changed[700] ^= 1;
+    send(&changed);
+    assert_eq!(answered(&strange, wait), 0);
+    // The recorded packet is valid once, and its answers end within a datagram of three times its size: quinn sends a whole one
+    // while any of the allowance of RFC 9000 section 8.1 is left.
+    socket.send_to(&first, server).expect("loopback");
+    let sum = answered(&socket, wait * 10);
+    assert!(sum > 0 && sum < 4 * first.len(), "{sum} for {}", first.len());
+    let another = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    another.send_to(&first, server).expect("loopback");
+    assert_eq!(answered(&another, wait), 0);
+    // The server goes on.
+    let client = loopback.client(loopback.ready());
+    assert!(client.handshake(QuicHandshakeKind::Full).is_ok());
+}
+
+#[test]
+fn the_rate_of_the_server_limits_both_directions() {
+    let limit = BitRate::from_bits_per_second(20e6);
+    let loopback = Loopback::start(ServerLimits { max_total_rate: Some(limit), ..ServerLimits::default() });
+    let client = loopback.client(loopback.ready());
+    for direction in Direction::BOTH {
+        let order = QuicTransferOrder { omit: Duration::from_millis(700), ..ORDER };
+        let run = client.transfer(direction, order, &mut |_| {}).expect("a transfer");
+        let rate = run.rate().expect("a rate");
+        assert!(rate < limit * 1.5 && rate > limit * 0.3, "{direction:?}: {rate:?}");
+    }
+}
+
+#[test]
+fn a_port_that_does_not_answer_is_named() {
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    let port = Port::new(silent.local_addr().expect("bound").port()).expect("bound");
+    let loopback = Loopback::start(ServerLimits::default());
+    let client = loopback.client(QuicReady { port, ..loopback.ready() });
+    let error = client.handshake(QuicHandshakeKind::Full).expect_err("no answer");
+    assert!(error.is_unanswered() && error.to_string().contains(&format!("UDP port {port}")), "{error}");
+}
