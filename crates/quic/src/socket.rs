@@ -15,9 +15,14 @@ use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpPoller};
 
 use crate::error::QuicError;
+use crate::transport;
 
 /// Size that is asked of the kernel for each buffer: 60 ms at 10 Gbit/s for a thread that has to wait for its processor.
 const BUFFER: ByteCount = ByteCount::from_mebibytes(64);
+
+/// Most payload of one system call. The kernel refuses more, also where it segments, and quinn, whose batches have ten datagrams
+/// of any size, would take them for lost.
+const MAX_CALL: usize = transport::MAX_PAYLOAD as usize;
 
 /// Binds the socket of an endpoint. The kernel limits its buffers (`net.core.rmem_max`) unless the process may exceed that.
 pub(crate) fn bind(udp: &UdpOptions) -> linerate_sys::Result<UdpSocket> {
@@ -35,6 +40,15 @@ pub(crate) struct CountingSocket {
     /// The same socket, to query the kernel.
     kernel: UdpSocket,
     peers: Mutex<HashMap<SocketAddr, EcnDatagrams>>,
+    partial: Mutex<Option<PartialBatch>>,
+}
+
+/// Batch whose first part was sent before the socket was full: quinn offers all of it again.
+#[derive(Debug, PartialEq, Eq)]
+struct PartialBatch {
+    /// Bytes that no other batch has: they are encrypted.
+    beginning: [u8; 32],
+    sent: usize,
 }
 
 /// Figures of a socket that the kernel has.
@@ -51,7 +65,7 @@ impl CountingSocket {
         let failed = |cause: io::Error| QuicError::io("preparing the UDP socket", &cause);
         let kernel = socket.try_clone().map_err(failed)?;
         let inner = TokioRuntime.wrap_udp_socket(socket).map_err(failed)?;
-        Ok(Arc::new(Self { inner, kernel, peers: Mutex::default() }))
+        Ok(Arc::new(Self { inner, kernel, peers: Mutex::default(), partial: Mutex::default() }))
     }
 
     /// Counts datagrams from this address until the returned value is dropped.
@@ -72,6 +86,28 @@ impl CountingSocket {
             send_buffer: memory.map(|memory| memory.send_buffer.get()),
             drops: memory.and_then(|memory| memory.drops).map(linerate_units::PacketCount::get),
         }
+    }
+
+    /// Sends a batch in several calls.
+    fn send_parts(&self, transmit: &Transmit<'_>, segment: usize) -> io::Result<()> {
+        let Some(&beginning) = transmit.contents.first_chunk() else { return self.inner.try_send(transmit) };
+        let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = partial.take_if(|partial| partial.beginning == beginning).map_or(0, |partial| partial.sent);
+        for part in transmit.contents[sent..].chunks(MAX_CALL / segment * segment) {
+            let outcome = self.inner.try_send(&Transmit {
+                destination: transmit.destination,
+                ecn: transmit.ecn,
+                contents: part,
+                segment_size: Some(segment),
+                src_ip: transmit.src_ip,
+            });
+            if let Err(cause) = outcome {
+                *partial = Some(PartialBatch { beginning, sent });
+                return Err(cause);
+            }
+            sent += part.len();
+        }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, EcnDatagrams>> {
@@ -122,7 +158,12 @@ impl AsyncUdpSocket for CountingSocket {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        self.inner.try_send(transmit)
+        match transmit.segment_size {
+            Some(segment) if transmit.contents.len() > MAX_CALL && segment <= MAX_CALL => {
+                self.send_parts(transmit, segment.max(1))
+            }
+            _ => self.inner.try_send(transmit),
+        }
     }
 
     fn poll_recv(
@@ -147,7 +188,8 @@ impl AsyncUdpSocket for CountingSocket {
     }
 
     fn max_receive_segments(&self) -> usize {
-        self.inner.max_receive_segments()
+        // A call brings 64 KiB, of one large datagram or of many small ones: quinn reserves the product of both.
+        self.inner.max_receive_segments().min(2)
     }
 
     fn may_fragment(&self) -> bool {

@@ -38,7 +38,10 @@ pub(crate) fn transport(control: QuicCongestionControl, peer: IpAddr, window: By
     let mut transport = TransportConfig::default();
     let size = VarInt::from_u64(window.get()).unwrap_or(VarInt::MAX);
     let mut discovery = MtuDiscoveryConfig::default();
-    discovery.upper_bound(largest_payload(peer));
+    let largest = largest_payload(peer);
+    discovery.upper_bound(largest);
+    // On loopback no path is in between; a proxy that carries less is found as a black hole.
+    let initial = if peer.to_canonical().is_loopback() { largest } else { MIN_PAYLOAD };
     transport
         .max_concurrent_bidi_streams(VarInt::from_u32(1))
         .max_concurrent_uni_streams(VarInt::from_u32(u32::from(QuicTransferOrder::MAX_STREAMS)))
@@ -48,16 +51,26 @@ pub(crate) fn transport(control: QuicCongestionControl, peer: IpAddr, window: By
         .datagram_receive_buffer_size(None)
         .max_idle_timeout(IdleTimeout::try_from(IDLE_TIMEOUT).ok())
         .keep_alive_interval(Some(KEEPALIVE_INTERVAL))
+        .initial_mtu(initial)
         .mtu_discovery_config(Some(discovery))
-        .congestion_controller_factory(factory(control));
+        .congestion_controller_factory(factory(control, initial));
     Arc::new(transport)
 }
 
-fn factory(control: QuicCongestionControl) -> Arc<dyn ControllerFactory + Send + Sync> {
+/// Congestion controllers that begin with ten datagrams of that size (RFC 9002 section 7.2); with a window of less than two,
+/// none would be sent.
+fn factory(control: QuicCongestionControl, datagram: u16) -> Arc<dyn ControllerFactory + Send + Sync> {
+    let window = 10 * u64::from(datagram);
+    let (mut cubic, mut bbr, mut reno) = (CubicConfig::default(), BbrConfig::default(), NewRenoConfig::default());
+    if datagram > MIN_PAYLOAD {
+        cubic.initial_window(window);
+        bbr.initial_window(window);
+        reno.initial_window(window);
+    }
     match control {
-        QuicCongestionControl::Cubic => Arc::new(CubicConfig::default()),
-        QuicCongestionControl::Bbr => Arc::new(BbrConfig::default()),
-        QuicCongestionControl::NewReno => Arc::new(NewRenoConfig::default()),
+        QuicCongestionControl::Cubic => Arc::new(cubic),
+        QuicCongestionControl::Bbr => Arc::new(bbr),
+        QuicCongestionControl::NewReno => Arc::new(reno),
     }
 }
 
