@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 
-use linerate_units::serde::Nanoseconds;
+use linerate_units::serde::{Nanoseconds, OptionalNanoseconds};
 use linerate_units::{BitRate, ByteCount, Port, Ratio};
 use serde::{Deserialize, Serialize};
 
@@ -169,6 +169,9 @@ pub struct QuicEnd {
     /// Processor time of the thread that runs the connection.
     #[serde(rename = "thread_cpu_ns", with = "Nanoseconds")]
     pub thread_cpu: Duration,
+    /// Time for which that thread could run and waited for a processor; `null` where the kernel does not count it.
+    #[serde(rename = "thread_wait_ns", with = "OptionalNanoseconds")]
+    pub thread_wait: Option<Duration>,
     /// Connections on the socket at the end of the transfer, this one included.
     pub connections: u64,
 }
@@ -183,7 +186,18 @@ impl QuicEnd {
     /// Share of the time in which its thread ran on a processor.
     #[must_use]
     pub fn processor_share(&self) -> Option<Ratio> {
-        Ratio::of(self.thread_cpu.as_secs_f64().min(self.duration.as_secs_f64()), self.duration.as_secs_f64())
+        self.share(self.thread_cpu)
+    }
+
+    /// Share of the time in which its thread ran, or could run and waited for a processor: the use that other programs left it no
+    /// processor for is included.
+    #[must_use]
+    pub fn processor_demand(&self) -> Option<Ratio> {
+        self.share(self.thread_cpu.saturating_add(self.thread_wait.unwrap_or_default()))
+    }
+
+    fn share(&self, time: Duration) -> Option<Ratio> {
+        Ratio::of(time.min(self.duration).as_secs_f64(), self.duration.as_secs_f64())
     }
 
     /// Share of its packets that it takes for lost.
@@ -306,12 +320,17 @@ mod tests {
         assert_eq!(end.rate(), Some(BitRate::from_bits_per_second(1e7)));
         assert_eq!(end.processor_share().map(Ratio::get), Some(0.25));
         assert_eq!(end.loss().map(Ratio::get), Some(0.005));
+        for (wait, demand) in [(None, 0.25), (Some(500), 0.75), (Some(900), 1.0)] {
+            let end = QuicEnd { thread_wait: wait.map(Duration::from_millis), ..end.clone() };
+            assert_eq!(end.processor_demand().map(Ratio::get), Some(demand), "{wait:?}");
+        }
     }
 
     #[test]
     fn nothing_measured_is_unknown() {
         let end = QuicEnd::default();
         assert_eq!((end.rate(), end.processor_share(), end.loss()), (None, None, None));
+        assert_eq!(end.processor_demand(), None);
     }
 
     #[test]

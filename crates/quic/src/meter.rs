@@ -49,6 +49,7 @@ struct Snapshot {
     ecn: EcnDatagrams,
     socket: SocketFigures,
     cpu: Duration,
+    wait: Option<Duration>,
 }
 
 /// Observer of one end of a transfer. It runs on the thread of the connection, whose processor time it takes.
@@ -122,6 +123,7 @@ impl TransferMeter<'_> {
             ecn: self.peer.ecn(),
             socket: self.peer.socket().figures(),
             cpu: clock::thread_cpu_time(),
+            wait: clock::thread_run_delay(),
         }
     }
 
@@ -148,6 +150,7 @@ impl TransferMeter<'_> {
             send_buffer_bytes: now.socket.send_buffer,
             buffer_drops: now.socket.drops.zip(base.socket.drops).map(|(now, base)| now.saturating_sub(base)),
             thread_cpu: now.cpu.saturating_sub(base.cpu),
+            thread_wait: now.wait.zip(base.wait).map(|(now, base)| now.saturating_sub(base)),
             ..end
         }
     }

@@ -16,7 +16,8 @@ fn case(share: f64) -> TransportObservation {
         bytes: bytes.get(),
         duration: Duration::from_secs(8),
         sent_packets: 1_000_000,
-        thread_cpu: Duration::from_secs(4),
+        thread_cpu: Duration::from_secs(1),
+        thread_wait: Some(Duration::ZERO),
         receive_buffer_bytes: Some(425_984),
         buffer_drops: Some(0),
         ..QuicEnd::default()
@@ -96,6 +97,43 @@ fn a_queue_of_its_own_is_a_limit_of_udp() {
     let verdict = verdict(&observation).expect("a verdict");
     assert_eq!(verdict.cause, TransportCause::UdpThrottled);
     assert!(verdict.text.contains("a round trip of 120 ms instead of 20.0 ms"), "{}", verdict.text);
+}
+
+#[test]
+fn a_thread_that_waits_for_its_processor_is_no_limit_of_udp() {
+    let observation = changed(0.3, |quic, _| {
+        quic.client.rtt = DurationDistribution::of(&mut [Duration::from_millis(120)]);
+        quic.client.lost_packets = Some(20_000);
+        quic.server.thread_wait = Some(Duration::from_millis(6500));
+    });
+    let verdict = verdict(&observation).expect("a verdict");
+    assert_eq!(verdict.cause, TransportCause::ProcessorBound);
+    assert!(verdict.text.ends_with("the receiving host waits for a processor 81 % of the time"), "{}", verdict.text);
+    assert!(verdict.remedy.is_some_and(|remedy| remedy.starts_with("stop other programs on the receiving host")));
+}
+
+#[test]
+fn round_trips_through_waiting_threads_are_no_queue_of_the_path() {
+    // Both threads wait for a part of each round trip, and neither for all of it.
+    for (wait, cause) in [(3, TransportCause::SlowerUnexplained), (0, TransportCause::UdpThrottled)] {
+        let observation = changed(0.5, |quic, _| {
+            quic.client.rtt = DurationDistribution::of(&mut [Duration::from_millis(80)]);
+            quic.client.thread_wait = Some(Duration::from_secs(wait));
+            quic.server.thread_wait = Some(Duration::from_secs(wait));
+        });
+        assert_eq!(verdict(&observation).map(|verdict| verdict.cause), Some(cause), "{wait} s");
+    }
+}
+
+#[test]
+fn drops_at_the_receiving_host_are_not_those_of_the_path() {
+    for (drops, cause) in [(9_000, TransportCause::UdpThrottled), (19_900, TransportCause::UdpBufferSmall)] {
+        let observation = changed(0.5, |quic, _| {
+            quic.client.lost_packets = Some(20_000);
+            quic.server.buffer_drops = Some(drops);
+        });
+        assert_eq!(verdict(&observation).map(|verdict| verdict.cause), Some(cause), "{drops}");
+    }
 }
 
 #[test]

@@ -49,7 +49,6 @@ pub struct ThroughputDocument {
     pub runs: Vec<ThroughputTest>,
     /// Handshakes and transfers over QUIC, and their comparison with TCP; `null` without `--quic`.
     #[serde(default)]
-    #[cfg_attr(test, schemars(skip))]
     pub quic: Option<QuicResult>,
 }
 

@@ -1,7 +1,7 @@
 //! Comparison of TCP and QUIC over one path: which of them is slower, and why.
 //!
 //! One rule per file, in the order of [`RULES`]: the first that applies is the verdict of a direction. A cause on a host
-//! goes before one of the path, since it also makes losses.
+//! goes before one of the path, since it also makes losses; a full processor before a full buffer, since it leaves packets there.
 
 mod blocked;
 mod buffer_small;
@@ -79,8 +79,8 @@ struct TransportRule {
 /// All rules; the first that applies decides.
 const RULES: &[TransportRule] = &[
     blocked::RULE,
-    buffer_small::RULE,
     processor_bound::RULE,
+    buffer_small::RULE,
     throttled::RULE,
     speed::SLOWER,
     speed::FASTER,

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use linerate_model::quic::TransportCause;
+use linerate_model::quic::{QuicEnd, QuicRun, TransportCause};
 use linerate_units::{Ratio, display};
 
 use super::{TransportObservation, TransportRule, VerdictText};
@@ -33,22 +33,37 @@ fn check(observation: &TransportObservation) -> Option<VerdictText> {
 /// Losses of QUIC that TCP does not have.
 fn loss(observation: &TransportObservation) -> Option<String> {
     let (tcp, quic) = (observation.tcp.as_ref()?, observation.quic.as_ref()?);
-    let lost = quic.sender().loss().filter(|loss| loss.get() >= MIN_LOSS)?;
+    let lost = lost_on_path(quic).filter(|loss| loss.get() >= MIN_LOSS)?;
     let of_tcp = tcp.retransmitted?;
     (lost.get() >= MIN_LOSS_FACTOR * of_tcp.get())
         .then(|| format!("the path drops {} of the UDP packets, and {} of TCP's", percent(lost), percent(of_tcp)))
 }
 
+/// Lost share of the sender's packets, without those that the receiving host dropped.
+fn lost_on_path(run: &QuicRun) -> Option<Ratio> {
+    let dropped = run.receiver().buffer_drops.unwrap_or_default();
+    let lost_packets = Some(run.sender().lost_packets?.saturating_sub(dropped));
+    QuicEnd { lost_packets, sent_packets: run.sender().sent_packets, ..QuicEnd::default() }.loss()
+}
+
 /// Queue of QUIC that TCP does not wait in.
 fn delay(observation: &TransportObservation) -> Option<String> {
-    let (tcp, quic) = (observation.tcp.as_ref()?.loaded_rtt?, observation.quic.as_ref()?.sender().rtt?.median);
-    (quic >= tcp * MIN_DELAY_FACTOR && quic >= tcp + MIN_DELAY).then(|| {
+    let run = observation.quic.as_ref()?;
+    let (tcp, quic) = (observation.tcp.as_ref()?.loaded_rtt?, run.sender().rtt?.median);
+    let on_path = quic.mul_f64(1.0 - share_of_hosts(run));
+    (on_path >= tcp * MIN_DELAY_FACTOR && on_path >= tcp + MIN_DELAY).then(|| {
         format!(
             "UDP waits in a queue of its own, with a round trip of {} instead of {}",
             display::duration(quic),
             display::duration(tcp)
         )
     })
+}
+
+/// Largest share of a round trip for which packets waited for the threads of the hosts: QUIC measures it in the program.
+fn share_of_hosts(run: &QuicRun) -> f64 {
+    let demand = |end: &QuicEnd| end.processor_demand().map_or(0.0, Ratio::get);
+    (demand(run.sender()) + demand(run.receiver())).min(1.0)
 }
 
 fn percent(ratio: Ratio) -> String {

@@ -4,11 +4,8 @@ use core::time::Duration;
 
 use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_engine::probe::ProbeSession;
-use linerate_model::diagnosis::CauseLocation;
 use linerate_model::direction::Direction;
-use linerate_model::quic::{
-    QuicCongestionControl, QuicHandshakeKind, QuicResult, QuicRun, TransportCause, TransportVerdict,
-};
+use linerate_model::quic::{QuicCongestionControl, QuicHandshakeKind, QuicResult, QuicRun};
 use linerate_model::throughput::ThroughputResult;
 use linerate_quic::{QuicClient, QuicError, QuicProgress, QuicTarget};
 use linerate_report::throughput_text::{self, TestProgress, TextStyle};
@@ -82,23 +79,10 @@ pub(super) fn measure(
     quic.failure = failure.as_ref().map(ToString::to_string);
     quic.unanswered = failure.as_ref().is_some_and(QuicError::is_unanswered);
     quic.verdicts = transport::compare(result, &quic);
-    quic.verdicts.retain(|verdict| verdict.cause != TransportCause::UdpThrottled || !is_host_limited(result, verdict));
     // A blocked port is what was to be found out.
     let is_result = quic.unanswered && !quic.verdicts.is_empty();
     result.quic = Some(quic);
     failure.filter(|_| !is_result).map(|error| format!("QUIC: {error}"))
-}
-
-/// True when a host limits TCP, too: QUIC then has losses and delays that are not the path's.
-fn is_host_limited(result: &ThroughputResult, verdict: &TransportVerdict) -> bool {
-    let runs = result.runs.iter().filter(|run| verdict.direction.is_none_or(|direction| run.direction == direction));
-    let locations = runs.filter_map(|run| Some(run.diagnosis.as_ref()?.main_verdict()?.cause.location()));
-    locations.into_iter().any(|location| {
-        matches!(
-            location,
-            CauseLocation::Hosts | CauseLocation::Sender | CauseLocation::Receiver | CauseLocation::Application
-        )
-    })
 }
 
 struct QuicSeries<'a> {
