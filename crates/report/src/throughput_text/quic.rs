@@ -1,4 +1,5 @@
-//! QUIC part of a test: handshakes in one line, two lines per transfer, then the comparison with TCP.
+//! QUIC part of a test: handshakes in one line, two lines per transfer over one stream and one per other transfer, then the
+//! comparison with TCP.
 
 use linerate_model::quic::{QuicHandshake, QuicHandshakeKind, QuicResult, QuicRun};
 use linerate_units::{ByteCount, Ratio, StreamCount, display};
@@ -43,14 +44,23 @@ fn handshake_text(quic: &QuicResult, kind: QuicHandshakeKind, style: TextStyle) 
     Some(format!("{} {}", kind.title(), style.duration(*median)))
 }
 
-/// Renders a transfer in two lines: its rate and losses, then round trip, window, datagrams and processors.
+/// Renders a transfer: its rate and losses, then round trip, window, datagrams and processors of one stream. More streams
+/// have the same path and ends.
 fn quic_run(run: &QuicRun, style: TextStyle) -> String {
     let rate = run.rate().map_or_else(|| "no data".to_owned(), display::rate);
     let label = style.run_label(run.direction, StreamCount::new(run.streams));
-    let rate = style.paint(TextColour::Bold, &format!("{rate:>11}"));
+    let line = |rate: &str, losses: &str| format!("  {label:<17}  {rate}   {losses}");
+    let (rate, losses) = (format!("{rate:>11}"), losses(run));
+    let is_wide = style.width.fits(&line(&rate, &losses));
     let mut text = String::new();
-    push_line(&mut text, &format!("  {label:<17}  {rate}   {}", losses(run)));
-    push_wrapped(&mut text, &details(run, style).join(", "), "    ", style, Some(TextColour::Dim));
+    push_line(&mut text, &line(&style.paint(TextColour::Bold, &rate), if is_wide { &losses } else { "" }));
+    let mut below = if is_wide { Vec::new() } else { vec![losses] };
+    if run.streams == 1 {
+        below.extend(details(run, style));
+    }
+    if !below.is_empty() {
+        push_wrapped(&mut text, &below.join(", "), "    ", style, Some(TextColour::Dim));
+    }
     text
 }
 
@@ -94,4 +104,57 @@ fn conclusion(quic: &QuicResult, style: TextStyle) -> String {
         push_wrapped(&mut text, &remedy, "  ", style, Some(TextColour::Dim));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use linerate_model::direction::Direction;
+    use linerate_model::quic::{QuicCongestionControl, QuicEnd};
+    use linerate_model::summary::DurationDistribution;
+    use linerate_units::Port;
+
+    use super::super::style::TerminalWidth;
+    use super::*;
+
+    fn run(streams: u64, lost: u64) -> QuicRun {
+        let end = QuicEnd {
+            bytes: 1_250_000_000,
+            duration: Duration::from_secs(1),
+            sent_packets: 100_000,
+            lost_packets: Some(lost),
+            congestion_window_bytes: Some(1_500_000),
+            congestion_control: Some(QuicCongestionControl::Cubic),
+            rtt: DurationDistribution::of(&mut [Duration::from_millis(20)]),
+            buffer_drops: Some(lost / 2),
+            datagram_bytes: 1452,
+            sent_datagrams: 100,
+            send_calls: 10,
+            thread_cpu: Duration::from_millis(250),
+            ..QuicEnd::default()
+        };
+        QuicRun { direction: Direction::Up, streams, started_at_unix_ns: 0, client: end.clone(), server: end }
+    }
+
+    fn text(runs: Vec<QuicRun>, width: u16) -> String {
+        let port = Port::new(4433).expect("not zero");
+        let quic = QuicResult { port, handshakes: vec![], runs, failure: None, unanswered: false, verdicts: vec![] };
+        quic_text(&quic, TextStyle { width: TerminalWidth::new(width), ..TextStyle::plain() })
+    }
+
+    #[test]
+    fn losses_that_do_not_fit_follow_on_the_next_line() {
+        let wide = text(vec![run(1, 1234)], 80);
+        assert!(wide.contains("10.0 Gbit/s   1234 packets lost (1.23 %), 617 at the buffer\n"), "{wide}");
+        let narrow = text(vec![run(1, 1234)], 60);
+        assert!(narrow.contains("10.0 Gbit/s\n    1234 packets lost (1.23 %), 617 at the buffer,"), "{narrow}");
+        assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
+    }
+
+    #[test]
+    fn a_transfer_over_several_streams_has_one_line() {
+        assert_eq!(text(vec![run(4, 0)], 80).lines().count(), 2);
+        assert_eq!(text(vec![run(1, 0)], 80).lines().count(), 4);
+    }
 }
