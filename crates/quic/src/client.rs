@@ -223,7 +223,7 @@ impl QuicClient {
         let both = tokio::time::timeout(HANDSHAKE_TIMEOUT, async { tokio::join!(self.echo(&connection), handshake) });
         let (echo, (complete, is_accepted)) = both.await.map_err(|_| self.unanswered())?;
         if is_accepted {
-            echo?;
+            echo.map_err(|error| explained(&connection, error))?;
         }
         Ok((complete, connection, is_accepted))
     }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use linerate_model::quic::QuicEnd;
 use linerate_wire::quic::{MAX_REQUEST_LENGTH, QuicReply, QuicRequest, QuicTransferOrder};
-use quinn::{Connection, Endpoint, RecvStream, SendStream, VarInt, ZeroRttAccepted};
-use tokio::task::JoinSet;
+use quinn::{Connection, Endpoint, RecvStream, SendStream, VarInt};
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::error::QuicError;
 use crate::meter::{PayloadCounter, TransferMeter};
@@ -21,8 +21,8 @@ const GRACE: core::time::Duration = core::time::Duration::from_secs(30);
 /// Connection of a session that a server has accepted.
 pub(crate) struct ServedConnection {
     pub(crate) connection: Connection,
-    /// Resolves once the handshake is complete.
-    pub(crate) confirmed: Option<ZeroRttAccepted>,
+    /// Ends once the handshake is complete.
+    pub(crate) confirmed: Option<JoinHandle<()>>,
     pub(crate) session: Arc<SessionEntry>,
     pub(crate) socket: Arc<CountingSocket>,
     pub(crate) endpoint: Endpoint,
@@ -34,7 +34,7 @@ impl ServedConnection {
         if let Err(error) = self.answer().await {
             // A reason is sent encrypted only after the handshake.
             self.confirm().await;
-            self.connection.close(VarInt::from_u32(1), error.to_string().as_bytes());
+            self.connection.close(VarInt::from_u32(1), error.reason().as_bytes());
         }
     }
 

@@ -46,6 +46,14 @@ impl QuicError {
         matches!(self, Self::Unanswered { .. })
     }
 
+    /// Reason without the operation, for the message of a peer that names its own.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Refused(reason) | Self::Lost(reason) => reason.clone(),
+            other => other.to_string(),
+        }
+    }
+
     /// This host refused `operation`.
     pub(crate) fn io(operation: &str, cause: &std::io::Error) -> Self {
         Self::System(format!("{operation}: {}", linerate_sys::describe_os_error(cause)))

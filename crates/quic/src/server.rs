@@ -271,8 +271,10 @@ impl EndpointAcceptor {
 
     fn accept(&self, incoming: Incoming, session: Arc<SessionEntry>, number: u32) {
         let mut configuration = self.configuration.clone();
-        let peer = incoming.remote_address().ip();
-        configuration.transport_config(transport::transport(session.order.congestion_control, peer, session.window));
+        let peer = incoming.remote_address();
+        let (control, window) = (session.order.congestion_control, session.window);
+        configuration.transport_config(transport::transport(control, peer.ip(), window));
+        let budget = (!incoming.remote_address_validated()).then(|| self.socket.limit_unvalidated(peer));
         // A damaged packet takes nothing from the client whose identifier it has.
         let Ok(connecting) = incoming.accept_with(Arc::new(configuration)) else { return };
         session.mark_used(number);
@@ -280,7 +282,11 @@ impl EndpointAcceptor {
         let Ok((connection, confirmed)) = connecting.into_0rtt() else { return };
         session.enter(&connection);
         let (socket, endpoint) = (Arc::clone(&self.socket), self.endpoint.clone());
-        tokio::spawn(ServedConnection { connection, confirmed: Some(confirmed), session, socket, endpoint }.serve());
+        let confirmed = Some(tokio::spawn(async move {
+            confirmed.await;
+            drop(budget);
+        }));
+        tokio::spawn(ServedConnection { connection, confirmed, session, socket, endpoint }.serve());
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) struct CountingSocket {
     kernel: UdpSocket,
     peers: Mutex<HashMap<SocketAddr, EcnDatagrams>>,
     partial: Mutex<Option<PartialBatch>>,
+    unvalidated: Arc<Mutex<HashMap<SocketAddr, AddressBudget>>>,
 }
 
 /// Batch whose first part was sent before the socket was full: quinn offers all of it again.
@@ -49,6 +50,41 @@ struct PartialBatch {
     /// Bytes that no other batch has: they are encrypted.
     beginning: [u8; 32],
     sent: usize,
+}
+
+/// Payload exchanged with an address that has not shown that it receives (RFC 9000 section 8.1). quinn has this limit, too, and
+/// completes the datagram with which it is reached.
+#[derive(Clone, Copy, Debug)]
+struct AddressBudget {
+    received: usize,
+    sent: usize,
+}
+
+impl AddressBudget {
+    /// Most bytes that are sent per byte that was received.
+    const FACTOR: usize = 3;
+
+    /// Counts a datagram to the address, and returns true where it is within the limit.
+    const fn claim(&mut self, length: usize) -> bool {
+        let is_within = self.sent + length <= Self::FACTOR * self.received;
+        if is_within {
+            self.sent += length;
+        }
+        is_within
+    }
+}
+
+/// Limit of the payload to an address, until this value is dropped.
+#[derive(Debug)]
+pub(crate) struct UnvalidatedAddress {
+    address: SocketAddr,
+    budgets: Arc<Mutex<HashMap<SocketAddr, AddressBudget>>>,
+}
+
+impl Drop for UnvalidatedAddress {
+    fn drop(&mut self) {
+        self.budgets.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.address);
+    }
 }
 
 /// Figures of a socket that the kernel has.
@@ -65,13 +101,45 @@ impl CountingSocket {
         let failed = |cause: io::Error| QuicError::io("preparing the UDP socket", &cause);
         let kernel = socket.try_clone().map_err(failed)?;
         let inner = TokioRuntime.wrap_udp_socket(socket).map_err(failed)?;
-        Ok(Arc::new(Self { inner, kernel, peers: Mutex::default(), partial: Mutex::default() }))
+        Ok(Arc::new(Self {
+            inner,
+            kernel,
+            peers: Mutex::default(),
+            partial: Mutex::default(),
+            unvalidated: Arc::default(),
+        }))
     }
 
     /// Counts datagrams from this address until the returned value is dropped.
     pub(crate) fn watch(self: &Arc<Self>, peer: SocketAddr) -> WatchedPeer {
         self.lock().insert(peer, EcnDatagrams::default());
         WatchedPeer { socket: Arc::clone(self), peer }
+    }
+
+    /// Limits the payload to an address whose first datagram has arrived; it has 1200 bytes at least.
+    pub(crate) fn limit_unvalidated(&self, address: SocketAddr) -> UnvalidatedAddress {
+        let budget = AddressBudget { received: usize::from(transport::MIN_PAYLOAD), sent: 0 };
+        self.unvalidated.lock().unwrap_or_else(PoisonError::into_inner).insert(address, budget);
+        UnvalidatedAddress { address, budgets: Arc::clone(&self.unvalidated) }
+    }
+
+    /// True where the address may have a datagram of that length.
+    fn permits(&self, address: SocketAddr, length: usize) -> bool {
+        let mut budgets = self.unvalidated.lock().unwrap_or_else(PoisonError::into_inner);
+        budgets.get_mut(&address).is_none_or(|budget| budget.claim(length))
+    }
+
+    /// Counts datagrams of addresses that are not validated.
+    fn extend_budgets(&self, arrived: &[RecvMeta]) {
+        let mut budgets = self.unvalidated.lock().unwrap_or_else(PoisonError::into_inner);
+        if budgets.is_empty() {
+            return;
+        }
+        for datagrams in arrived {
+            if let Some(budget) = budgets.get_mut(&datagrams.addr) {
+                budget.received += datagrams.len;
+            }
+        }
     }
 
     /// Datagrams that one system call can send.
@@ -158,6 +226,10 @@ impl AsyncUdpSocket for CountingSocket {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        if !self.permits(transmit.destination, transmit.contents.len()) {
+            // As if the network had lost it: the next datagram of the client permits its repetition.
+            return Ok(());
+        }
         match transmit.segment_size {
             Some(segment) if transmit.contents.len() > MAX_CALL && segment <= MAX_CALL => {
                 self.send_parts(transmit, segment.max(1))
@@ -175,6 +247,7 @@ impl AsyncUdpSocket for CountingSocket {
         let received = self.inner.poll_recv(context, buffers, meta);
         if let Poll::Ready(Ok(number)) = &received {
             self.count(&meta[..*number]);
+            self.extend_budgets(&meta[..*number]);
         }
         received
     }

@@ -24,7 +24,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) const MAX_PAYLOAD: u16 = 65_487;
 
 /// UDP payload that every path of QUIC carries (RFC 9000 section 14).
-const MIN_PAYLOAD: u16 = 1200;
+pub(crate) const MIN_PAYLOAD: u16 = 1200;
 
 /// Headers of UDP and of IPv4 or IPv6.
 const IPV4_HEADERS: u32 = 28;
