@@ -39,9 +39,17 @@ pub(crate) struct CountingSocket {
     inner: Arc<dyn AsyncUdpSocket>,
     /// The same socket, to query the kernel.
     kernel: UdpSocket,
-    peers: Mutex<HashMap<SocketAddr, EcnDatagrams>>,
+    peers: Mutex<HashMap<SocketAddr, PeerCounts>>,
     partial: Mutex<Option<PartialBatch>>,
     unvalidated: Arc<Mutex<HashMap<SocketAddr, AddressBudget>>>,
+}
+
+/// Counts of a watched peer.
+#[derive(Clone, Copy, Debug, Default)]
+struct PeerCounts {
+    ecn: EcnDatagrams,
+    /// System calls in addition to one per batch.
+    more_calls: u64,
 }
 
 /// Batch whose first part was sent before the socket was full: quinn offers all of it again.
@@ -112,7 +120,7 @@ impl CountingSocket {
 
     /// Counts datagrams from this address until the returned value is dropped.
     pub(crate) fn watch(self: &Arc<Self>, peer: SocketAddr) -> WatchedPeer {
-        self.lock().insert(peer, EcnDatagrams::default());
+        self.lock().insert(peer, PeerCounts::default());
         WatchedPeer { socket: Arc::clone(self), peer }
     }
 
@@ -173,12 +181,17 @@ impl CountingSocket {
                 *partial = Some(PartialBatch { beginning, sent });
                 return Err(cause);
             }
+            if sent > 0
+                && let Some(counts) = self.lock().get_mut(&transmit.destination)
+            {
+                counts.more_calls += 1;
+            }
             sent += part.len();
         }
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, EcnDatagrams>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, PeerCounts>> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -188,10 +201,10 @@ impl CountingSocket {
             let Some(counts) = peers.get_mut(&datagrams.addr) else { continue };
             let number = datagrams.len.div_ceil(datagrams.stride.max(1)) as u64;
             *match datagrams.ecn {
-                None => &mut counts.not_ect,
-                Some(EcnCodepoint::Ect0) => &mut counts.ect0,
-                Some(EcnCodepoint::Ect1) => &mut counts.ect1,
-                Some(EcnCodepoint::Ce) => &mut counts.ce,
+                None => &mut counts.ecn.not_ect,
+                Some(EcnCodepoint::Ect0) => &mut counts.ecn.ect0,
+                Some(EcnCodepoint::Ect1) => &mut counts.ecn.ect1,
+                Some(EcnCodepoint::Ce) => &mut counts.ecn.ce,
             } += number;
         }
     }
@@ -206,6 +219,15 @@ pub(crate) struct WatchedPeer {
 
 impl WatchedPeer {
     pub(crate) fn ecn(&self) -> EcnDatagrams {
+        self.counts().ecn
+    }
+
+    /// System calls in addition to one per batch, for batches of more than a call takes.
+    pub(crate) fn more_calls(&self) -> u64 {
+        self.counts().more_calls
+    }
+
+    fn counts(&self) -> PeerCounts {
         self.socket.lock().get(&self.peer).copied().unwrap_or_default()
     }
 

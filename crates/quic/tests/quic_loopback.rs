@@ -103,6 +103,8 @@ fn check(run: &QuicRun, direction: Direction) {
     assert!(sender.bytes >= receiver.bytes / 2 && sender.thread_cpu > Duration::ZERO, "{sender:?}");
     // The datagrams of loopback, and not the least of any path.
     assert!(sender.datagram_bytes > 16_384 && receiver.datagram_bytes > 16_384, "{sender:?}");
+    // One of them fills a system call.
+    assert!(sender.send_calls >= sender.sent_datagrams / 2, "{sender:?}");
     assert!(receiver.ecn.is_some_and(|ecn| ecn.ect0 > 0 && ecn.ce == 0), "{receiver:?}");
     assert!(receiver.receive_buffer_bytes > Some(0) && receiver.buffer_drops.is_some(), "{receiver:?}");
 }

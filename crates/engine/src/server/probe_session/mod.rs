@@ -421,7 +421,11 @@ impl ServedProbeSession {
         self.heard = heard;
         let is_receiving = self.streams.are_receiving() && self.way.heard().is_some_and(|at| now.since(at) < RECEIVING);
         let is_quic_active = self.quic.as_ref().is_some_and(|quic| quic.is_active());
-        let is_busy = self.streams.are_sending() || self.loads.are_running() || self.rr.is_busy(now) || is_receiving || is_quic_active;
+        let is_busy = self.streams.are_sending()
+            || self.loads.are_running()
+            || self.rr.is_busy(now)
+            || is_receiving
+            || is_quic_active;
         self.time.follow(now, is_busy);
         self.watch_rate(now)?;
         self.follow_activity(now, is_busy)?;
