@@ -224,7 +224,7 @@ impl Compared {
         self.check(marks.len() == 4, || format!("{way}: {} of 4 ECN codepoints were tested", marks.len()));
         for mark in marks {
             let (sent, arrived) = (number(mark, "/sent"), maybe(mark, "/arrived"));
-            let rewritten = mark["sent"] == Value::from(1) && truth["rewrites_ect1"] == Value::Bool(true);
+            let rewritten = mark["sent"].as_u64() == Some(1) && truth["rewrites_ect1"] == Value::Bool(true);
             let expected = if bleached {
                 0.0
             } else if rewritten {

@@ -140,28 +140,28 @@ mod tests {
         }
     }
 
-    fn arrivals(unchanged: u64, marked: u64, changed: u64) -> Option<Ect1Arrivals> {
+    fn arrivals(unchanged: u64, marked: u64, changed: u64) -> Ect1Arrivals {
         let both = CodepointArrivals { unchanged, marked, changed };
-        Some(Ect1Arrivals { up: both, down: both })
+        Ect1Arrivals { up: both, down: both }
     }
 
     #[test]
     fn the_delay_of_the_loaded_direction_decides() {
-        let found = find(&evidence([15, 14, 1], arrivals(70, 10, 0)), Direction::Up).expect("a phase up");
+        let found = find(&evidence([15, 14, 1], Some(arrivals(70, 10, 0))), Direction::Up).expect("a phase up");
         assert_eq!(found.finding, model::DualQueue::Found);
         assert_eq!(found.evidence, "dual queue: ECT(1) waits 1.00 ms, ECT(0) 14.0 ms, packets without ECN 15.0 ms");
         assert_eq!(found.ect1.map(|delay| (delay.median_ns, delay.probes)), Some((1_000_000, 40)));
         assert_eq!((found.ect1_intact, found.ect1_marked), (Some(1.0), Some(0.125)));
-        let none = find(&evidence([15, 15, 15], arrivals(80, 0, 0)), Direction::Up).expect("a phase up");
+        let none = find(&evidence([15, 15, 15], Some(arrivals(80, 0, 0))), Direction::Up).expect("a phase up");
         assert_eq!(none.finding, model::DualQueue::NotFound);
         assert!(none.evidence.starts_with("no dual queue: ECT(1) waits 15.0 ms"), "{}", none.evidence);
-        assert_eq!(find(&evidence([15, 14, 1], arrivals(80, 0, 0)), Direction::Down), None, "not loaded");
+        assert_eq!(find(&evidence([15, 14, 1], Some(arrivals(80, 0, 0))), Direction::Down), None, "not loaded");
         assert_eq!(find(&evidence([15, 14, 1], None), Direction::Up), None, "not probed");
     }
 
     #[test]
     fn reasons_name_what_is_missing() {
-        let reason = |waits, ect1| find(&evidence(waits, ect1), Direction::Up).expect("a phase up").evidence;
+        let reason = |waits, ect1| find(&evidence(waits, Some(ect1)), Direction::Up).expect("a phase up").evidence;
         assert!(reason([15, 15, 1], arrivals(0, 0, 80)).contains("80 of 80 probes with ECT(1) arrive without it"));
         assert!(reason([15, 15, 1], arrivals(0, 0, 0)).contains("does not report the codepoint"));
         assert!(reason([0, 0, 0], arrivals(80, 0, 0)).contains("a queue for each flow"));

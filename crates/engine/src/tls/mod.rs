@@ -1,7 +1,7 @@
 //! TLS 1.3 of the control conversation, by rustls.
 //!
 //! Every TCP connection of a session begins with a TLS handshake, in which both ends authenticate as configured, and
-//! carries its cookie inside TLS. The control connection stays in TLS; data connections continue without ([`ConnectionUse`]),
+//! carries its cookie inside TLS. The control connection stays in TLS; data connections continue without (`ConnectionUse`),
 //! so that goodput is measured as it is without TLS, and only who takes part in the session may open them.
 //!
 //! There are no tickets and no early data: a recorded conversation that is replayed meets a fresh random of the server.

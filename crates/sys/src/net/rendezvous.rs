@@ -142,6 +142,8 @@ mod tests {
         }
         heard.sort();
         assert_eq!(heard, ["one", "two"]);
-        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
     }
 }
