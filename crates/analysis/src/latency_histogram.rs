@@ -1,6 +1,6 @@
 //! Histogram of latencies with a bounded relative error, in the manner of Gil Tene's HDR histogram.
 //!
-//! Values below [`EXACT`] nanoseconds have a bucket each; above, every power of two is divided into [`EXACT`] / 2 buckets,
+//! Values below `EXACT` nanoseconds have a bucket each; above, every power of two is divided into `EXACT` / 2 buckets,
 //! so that a percentile is at most 0.1 % above the true one. Recording is an index and an addition: it fits into the
 //! loop that measures, and the memory follows the largest value (8 kB for each power of two).
 

@@ -1,6 +1,6 @@
 //! Comparison of TCP and QUIC over one path: which of them is slower, and why.
 //!
-//! One rule per file, in the order of [`RULES`]: the first that applies is the verdict of a direction. A cause on a host
+//! One rule per file, in the order of `RULES`: the first that applies is the verdict of a direction. A cause on a host
 //! goes before one of the path, since it also makes losses; a full processor before a full buffer, since it leaves packets there.
 
 mod blocked;
