@@ -365,11 +365,12 @@ fn too_little_memory_is_refused_with_the_figures() {
     assert!(error.contains("MiB of memory") && error.contains("MemAvailable"), "{error}");
 }
 
-/// Makes `ptrace` fail with EPERM, as in a confined container, and executes the program.
+/// Makes `ptrace` and `seccomp` fail with EPERM, as in a confined container, and executes the program: newer kernels of the
+/// lab need one of them.
 const WITHOUT_PTRACE: &str = r"
 import ctypes, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
-code = [(0x20, 0, 0, 0), (0x15, 0, 1, 101), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
+code = [(0x20, 0, 0, 0), (0x15, 1, 0, 101), (0x15, 0, 1, 317), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
 program = b''.join(struct.pack('HBBI', *line) for line in code)
 buffer = ctypes.create_string_buffer(program)
 class Filter(ctypes.Structure):
