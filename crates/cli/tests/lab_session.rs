@@ -324,7 +324,8 @@ fn nothing_survives_of_the_labs_own_kernel() {
         let folder = Scratch::new();
         let mut tool = Process::start(busy_guest(&path, &folder, "60s"));
         tool.wait_for_output("READY", LIMIT);
-        assert!(processes_of(&folder).len() >= 4, "supervisor, kernel, its two processes");
+        // The guest's processes are not counted: where seccomp filters trap them, they have no environment.
+        assert!(processes_of(&folder).len() >= 3, "linerate, supervisor, kernel");
         send_signal(descendant(&folder, tool.id(), generation), "KILL");
         expect_nothing_left(&folder, &format!("generation {generation}"));
         assert!(eventually(LIMIT, || !tool.is_running()), "generation {generation}");

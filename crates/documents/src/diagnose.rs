@@ -63,7 +63,7 @@ pub struct DiagnoseDocument {
     #[cfg_attr(test, schemars(with = "Option<BTreeMap<String, serde_json::Value>>"))]
     pub observation: Option<Box<TransferObservation>>,
     /// Events that the kernels of the hosts traced (`--kernel-events`).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub kernel_events: Vec<HostKernelEvents>,
     /// Figures that could not be observed: name → reason.
     #[serde(default)]
