@@ -175,7 +175,7 @@ impl QuicClient {
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, connecting).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(ConnectionError::TimedOut)) | Err(_) => Err(self.unanswered()),
-            Ok(Err(_)) if client.was_wrong() => Err(QuicError::WrongKey(self.target.ready.port)),
+            Ok(Err(_)) if client.verifier.was_wrong() => Err(QuicError::WrongKey(self.target.ready.port)),
             Ok(Err(cause)) => Err(QuicError::lost(&cause)),
         }
     }
@@ -186,7 +186,7 @@ impl QuicClient {
 
     async fn shake(&self, kind: QuicHandshakeKind) -> Result<QuicHandshake, QuicError> {
         let client = if kind == QuicHandshakeKind::Full { &self.fresh } else { &self.resuming };
-        let (begun, verified) = (clock::monotonic_now(), client.verifications());
+        let (begun, verified) = (clock::monotonic_now(), client.verifier.verifications());
         let connecting = self.connect(client)?;
         let early = if kind == QuicHandshakeKind::ZeroRtt { connecting.into_0rtt() } else { Err(connecting) };
         let (complete, connection, is_early) = match early {
@@ -201,7 +201,7 @@ impl QuicClient {
         }
         let answer = clock::monotonic_now().since(begun);
         connection.close(VarInt::from_u32(0), b"");
-        let kind = match (client.verifications() == verified, is_early) {
+        let kind = match (client.verifier.verifications() == verified, is_early) {
             (_, true) => QuicHandshakeKind::ZeroRtt,
             (true, false) => QuicHandshakeKind::Resumed,
             (false, false) => QuicHandshakeKind::Full,

@@ -185,7 +185,7 @@ type Sessions = Arc<Mutex<HashMap<ConnectionTag, Arc<SessionEntry>>>>;
 #[derive(Debug)]
 struct RunningEndpoint {
     port: Port,
-    key: linerate_wire::quic::KeyHash,
+    key: linerate_wire::key_pin::KeyPin,
     sessions: Sessions,
     /// Ends the thread when it is dropped.
     _running: oneshot::Sender<()>,
@@ -197,7 +197,7 @@ impl RunningEndpoint {
         let port = socket.local_addr().map_err(failed)?.port();
         let port = Port::new(port).ok_or_else(|| QuicError::System("the QUIC socket has no port".to_owned()))?;
         let key = ServerKey::generate()?;
-        let hash = key.hash;
+        let hash = key.pin;
         let sessions = Sessions::default();
         let (running, stop) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;

@@ -13,8 +13,9 @@ use linerate_model::quic::{QuicCongestionControl, QuicHandshakeKind, QuicRun};
 use linerate_model::report::ServerOutput;
 use linerate_sys::net::UdpOptions;
 use linerate_units::{BitRate, Port};
+use linerate_wire::key_pin::KeyPin;
 use linerate_wire::parameters::ServerLimits;
-use linerate_wire::quic::{ConnectionTag, KeyHash, QuicOrder, QuicReady, QuicTransferOrder};
+use linerate_wire::quic::{ConnectionTag, QuicOrder, QuicReady, QuicTransferOrder};
 
 use linerate_quic::{QuicClient, QuicError, QuicServer, QuicServerOptions, QuicTarget};
 
@@ -139,7 +140,7 @@ fn handshakes_are_full_resumed_and_early() {
 fn a_server_with_another_key_is_refused() {
     let loopback = Loopback::start(ServerLimits::default());
     let ready = loopback.ready();
-    let client = loopback.client(QuicReady { key: KeyHash([1; 32]), ..ready });
+    let client = loopback.client(QuicReady { key: KeyPin([1; 32]), ..ready });
     assert_eq!(client.handshake(QuicHandshakeKind::Full), Err(QuicError::WrongKey(ready.port)));
 }
 

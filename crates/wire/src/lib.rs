@@ -13,6 +13,7 @@
 //! | [`extension`] | additional messages between two linerates |
 //! | [`probe`] | messages of a probe session |
 //! | [`quic`] | messages within the connections of a QUIC measurement |
+//! | [`key_pin`] | the digest by which a client recognizes its server, over TLS and QUIC |
 //! | [`udp`], [`sequence`] | the header of UDP data and the receiver's accounting |
 //! | [`stamp`] | probe packets and reflected packets: RFC 8762 and RFC 8972 |
 //! | [`authentication`] | user names and passwords, encrypted with RSA |
@@ -33,6 +34,7 @@ pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 mod json;
+pub mod key_pin;
 pub mod parameters;
 pub mod probe;
 pub mod quic;

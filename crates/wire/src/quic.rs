@@ -23,6 +23,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::cookie::SessionToken;
 use crate::extension::UnreadableMessage;
 use crate::frame;
+use crate::key_pin::KeyPin;
 use crate::probe::{port, token};
 
 /// Name of the feature "QUIC" in a server's hello.
@@ -90,22 +91,6 @@ impl<'de> Deserialize<'de> for ConnectionTag {
     }
 }
 
-/// SHA-256 of a server's public key (its `SubjectPublicKeyInfo`, RFC 7250): the only one that the client accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct KeyHash(pub [u8; 32]);
-
-impl Serialize for KeyHash {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&hexadecimal(&self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for KeyHash {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        from_hexadecimal(deserializer).map(Self)
-    }
-}
-
 fn hexadecimal(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
@@ -144,8 +129,8 @@ pub struct QuicReady {
     /// UDP port.
     #[serde(with = "port")]
     pub port: Port,
-    /// Hash of the server's key.
-    pub key: KeyHash,
+    /// Digest of the server's key: the only one that the client accepts.
+    pub key: KeyPin,
     /// Tag of the connections.
     pub tag: ConnectionTag,
     /// First bytes of each connection's first stream.
@@ -317,13 +302,13 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_hexadecimal() {
-        let hash = KeyHash(core::array::from_fn(|index| u8::try_from(index * 8).expect("below 256")));
-        let text = serde_json::to_string(&hash).expect("JSON");
+    fn tags_are_hexadecimal() {
+        let tag = ConnectionTag::random(core::array::from_fn(|index| u8::try_from(index * 8).expect("below 256")));
+        let text = serde_json::to_string(&tag).expect("JSON");
         assert!(text.starts_with("\"00081018"), "{text}");
-        assert_eq!(serde_json::from_str::<KeyHash>(&text).expect("valid"), hash);
+        assert_eq!(serde_json::from_str::<ConnectionTag>(&text).expect("valid"), tag);
         for wrong in ["\"\"", "\"00\"", &text.replace("0081", "zzzz"), "5"] {
-            assert!(serde_json::from_str::<KeyHash>(wrong).is_err(), "{wrong}");
+            assert!(serde_json::from_str::<ConnectionTag>(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -328,6 +328,7 @@ impl ConnectionAcceptor<'_, '_> {
         }
     }
 
+    #[cfg_attr(not(feature = "tls"), expect(unreachable_code, reason = "no value is TLS of a server"))]
     fn take_connection(&mut self, stream: TcpStream, peer: SocketAddr) {
         let control = match &self.server.options.tls {
             Some(tls) => ControlConnection::secured(stream, TlsChannel::of_server(tls)),

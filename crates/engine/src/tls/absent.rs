@@ -1,44 +1,17 @@
 //! TLS of a build without it (feature `tls`): there is none, and no value of these types.
 
-use core::fmt;
-use core::str::FromStr;
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::{ConnectionUse, TlsClientOptions, TlsError, TlsServerOptions};
+use super::{ConnectionUse, KeyPin, ReceiveOutcome, TlsClientOptions, TlsError, TlsServerOptions};
 use crate::control::ControlConnection;
 
 type Result<T> = core::result::Result<T, TlsError>;
 
 fn refusal() -> TlsError {
     TlsError("this linerate is built without TLS (feature tls)".to_owned())
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReceiveOutcome {
-    Progress,
-    Nothing,
-    Closed,
-}
-
-/// Digest of a public key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyPin {}
-
-impl fmt::Display for KeyPin {
-    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {}
-    }
-}
-
-impl FromStr for KeyPin {
-    type Err = TlsError;
-
-    fn from_str(_: &str) -> Result<Self> {
-        Err(refusal())
-    }
 }
 
 /// Prepared TLS of a client.

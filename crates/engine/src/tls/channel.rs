@@ -10,22 +10,11 @@ use rustls::{ClientConnection, Connection, ServerConnection};
 
 use super::failure::{self, PLAIN_CLIENT};
 use super::records::RecordReader;
-use super::{ConnectionUse, ServerTrust, TlsError, TlsServer};
+use super::{ConnectionUse, ReceiveOutcome, ServerTrust, TlsError, TlsServer};
 
 /// Most bytes of a peer before its handshake is complete: a chain of certificates has a few thousand. It bounds the memory
 /// of a connection of which nothing is known.
 const MAX_HANDSHAKE: usize = 32 << 10;
-
-/// Result of reading from the socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReceiveOutcome {
-    /// Something arrived.
-    Progress,
-    /// No data yet.
-    Nothing,
-    /// The peer has closed, or TLS has failed.
-    Closed,
-}
 
 /// A TLS connection, without its socket.
 pub(crate) struct TlsChannel {

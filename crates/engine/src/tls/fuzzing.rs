@@ -3,8 +3,8 @@
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 
+use super::KeyPin;
 use super::identity::{self, SharedKeys};
-use super::pin::KeyPin;
 
 /// A pin is refused, or printed as it was given.
 ///

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use aws_lc_rs::signature::Ed25519KeyPair;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -19,8 +21,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, RootCertStore, SignatureScheme,
 };
 
-use super::pin::KeyPin;
-use super::{CertificateFiles, TlsError};
+use super::{CertificateFiles, KeyPin, TlsError};
 
 /// Longest file of keys or certificates.
 const MAX_FILE: u64 = 4 << 20;
@@ -163,25 +164,50 @@ impl SharedKeys {
 
 /// Digest of a raw public key.
 pub(super) fn pin_of(key: &CertifiedKey) -> KeyPin {
-    KeyPin::of(key.cert.first().map_or(&[], |public| public.as_ref()))
+    pin_of_public_key(key.cert.first().map_or(&[], |public| public.as_ref()))
 }
 
-/// Accepts one raw public key.
+/// Digest of a public key (`SubjectPublicKeyInfo`, DER).
+#[must_use]
+pub fn pin_of_public_key(public_key: &[u8]) -> KeyPin {
+    let mut pin = KeyPin([0; SHA256_OUTPUT_LEN]);
+    pin.0.copy_from_slice(digest(&SHA256, public_key).as_ref());
+    pin
+}
+
+/// Verifier that accepts one raw public key (RFC 7250), of a server or a client.
 #[derive(Debug)]
-pub(super) struct PinnedKey {
+pub struct PinnedKey {
     pin: KeyPin,
     algorithms: WebPkiSupportedAlgorithms,
+    verifications: AtomicU64,
+    was_wrong: AtomicBool,
 }
 
 impl PinnedKey {
-    pub(super) fn new(pin: KeyPin) -> Arc<Self> {
-        Arc::new(Self { pin, algorithms: provider().signature_verification_algorithms })
+    /// Verifier of the key with this digest.
+    #[must_use]
+    pub fn new(pin: KeyPin) -> Arc<Self> {
+        let algorithms = provider().signature_verification_algorithms;
+        Arc::new(Self { pin, algorithms, verifications: AtomicU64::new(0), was_wrong: AtomicBool::new(false) })
+    }
+
+    /// Number of signatures verified so far: a resumed handshake has none.
+    pub fn verifications(&self) -> u64 {
+        self.verifications.load(Ordering::Relaxed)
+    }
+
+    /// True when the other end showed another key.
+    pub fn was_wrong(&self) -> bool {
+        self.was_wrong.load(Ordering::Relaxed)
     }
 
     fn check(&self, public_key: &[u8]) -> core::result::Result<(), Error> {
-        let is_known = KeyPin::of(public_key) == self.pin;
-        let refused = Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure);
-        if is_known { Ok(()) } else { Err(refused) }
+        if pin_of_public_key(public_key) == self.pin {
+            return Ok(());
+        }
+        self.was_wrong.store(true, Ordering::Relaxed);
+        Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
     }
 
     fn verify(
@@ -190,6 +216,7 @@ impl PinnedKey {
         public_key: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> core::result::Result<HandshakeSignatureValid, Error> {
+        self.verifications.fetch_add(1, Ordering::Relaxed);
         let public_key = SubjectPublicKeyInfoDer::from(public_key.as_ref());
         verify_tls13_signature_with_raw_key(message, &public_key, signature, &self.algorithms)
     }

@@ -19,8 +19,6 @@ pub mod fuzzing;
 #[cfg(feature = "tls")]
 mod identity;
 #[cfg(feature = "tls")]
-mod pin;
-#[cfg(feature = "tls")]
 mod records;
 #[cfg(feature = "tls")]
 mod server;
@@ -30,17 +28,30 @@ mod tests;
 use std::path::PathBuf;
 
 #[cfg(not(feature = "tls"))]
-pub use absent::{KeyPin, TlsClient, TlsServer};
+pub(crate) use absent::TlsChannel;
 #[cfg(not(feature = "tls"))]
-pub(crate) use absent::{ReceiveOutcome, TlsChannel};
+pub use absent::{TlsClient, TlsServer};
 #[cfg(feature = "tls")]
-pub(crate) use channel::{ReceiveOutcome, TlsChannel};
+pub(crate) use channel::TlsChannel;
 #[cfg(feature = "tls")]
 pub use client::TlsClient;
 #[cfg(feature = "tls")]
-pub use pin::KeyPin;
+pub use identity::{PinnedKey, pin_of_public_key};
+pub use linerate_wire::key_pin::KeyPin;
 #[cfg(feature = "tls")]
 pub use server::TlsServer;
+
+/// Result of reading from the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "without TLS nothing arrives over it"))]
+pub(crate) enum ReceiveOutcome {
+    /// Something arrived.
+    Progress,
+    /// No data yet.
+    Nothing,
+    /// The peer has closed, or TLS has failed.
+    Closed,
+}
 
 /// Certificate chain and private key, as PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use rustls::server::{
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 
+use super::KeyPin;
 use super::identity::{self, PinnedKey, Result, SharedKeys};
-use super::pin::KeyPin;
 use super::{ConnectionUse, ServerIdentity, TlsError, TlsServerOptions};
 
 /// Prepared TLS of a server.

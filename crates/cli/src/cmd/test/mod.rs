@@ -123,13 +123,10 @@ fn draw(arguments: &TestArguments, host: &str, stop: InterruptSignals) -> Result
 
 /// Names of all runs, in their order.
 fn planned_names(arguments: &TestArguments) -> Vec<String> {
-    let mut names: Vec<String> = plan(arguments).into_iter().map(|(flow, streams)| run_name(flow, streams)).collect();
+    let names = plan(arguments).into_iter().map(|(flow, streams)| run_name(flow, streams));
     #[cfg(feature = "quic")]
-    if arguments.quic {
-        let runs = plan_of(arguments, arguments.parallel);
-        names.extend(runs.into_iter().map(|(flow, streams)| quic::quic_name(flow, streams)));
-    }
-    names
+    let names = names.chain(quic::planned_names(arguments));
+    names.collect()
 }
 
 fn conclude_alone(arguments: &TestArguments, done: &FinishedSeries, stop: InterruptSignals) -> ExitStatus {

@@ -152,8 +152,14 @@ fn sample_time(arguments: &TestArguments) -> Duration {
     arguments.interval.unwrap_or(SAMPLE_INTERVAL).max(arguments.time / MAX_SAMPLES + Duration::from_nanos(1))
 }
 
+/// Names of the transfers over QUIC, in their order; none without `--quic`.
+pub(super) fn planned_names(arguments: &TestArguments) -> impl Iterator<Item = String> {
+    let runs = if arguments.quic { plan_of(arguments, arguments.parallel) } else { Vec::new() };
+    runs.into_iter().map(|(direction, streams)| quic_name(direction, streams))
+}
+
 /// Name of a transfer in events and in the picture.
-pub(super) fn quic_name(direction: Direction, streams: StreamCount) -> String {
+fn quic_name(direction: Direction, streams: StreamCount) -> String {
     format!("QUIC {}", run_name(direction, streams))
 }
 
