@@ -179,7 +179,7 @@ fn tcp_report(
     let mut report = tracked.tcp_report(elapsed);
     let share = |time: Option<Duration>| Ratio::of(time?.as_secs_f64(), elapsed.as_secs_f64());
     let far_cpu = share(end.and_then(|end| end.thread_cpu));
-    let far_wait = share(end.and_then(|end| end.thread_wait));
+    let far_wait = share(end.and_then(|end| end.thread_wait).map(|wait| wait.min(elapsed)));
     report.far_info = end.and_then(|end| end.tcp_info.clone());
     match tracked.stream.description.role {
         StreamRole::Sender => {

@@ -311,9 +311,10 @@ impl TrackedStream {
         Ratio::of(self.thread_cpu()?.as_secs_f64(), elapsed.as_secs_f64())
     }
 
-    /// Share of the time for which this stream's thread could run and waited for a processor.
+    /// Share of the time for which this stream's thread could run and waited for a processor. The thread may also have waited
+    /// before the test's time and after it.
     pub(crate) fn thread_wait_share(&self, elapsed: Duration) -> Option<Ratio> {
-        Ratio::of(self.thread_wait()?.as_secs_f64(), elapsed.as_secs_f64())
+        Ratio::of(self.thread_wait()?.min(elapsed).as_secs_f64(), elapsed.as_secs_f64())
     }
 
     /// Time for which the stream's thread could run and waited for a processor; `None` while it runs.

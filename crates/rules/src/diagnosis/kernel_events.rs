@@ -135,15 +135,13 @@ pub(super) fn notes(evidence: &TransferEvidence<'_>) -> Vec<String> {
 fn late_host(end: TransferEnd, events: &KernelEvents) -> Option<String> {
     let run_queue = events.run_queue.as_ref()?;
     let longest = Duration::from_nanos(run_queue.delay.longest_ns);
-    let waited = share(run_queue.delay.total_ns, events.traced_ns)?;
     let occupant = late_occupant(&run_queue.occupants)?;
     (longest >= MIN_LATE_WAIT).then(|| {
         format!(
-            "The {} host is late: threads of the transfer waited up to {} for a processor ({} of the time in all), longest \
-            {}.",
+            "The {} host is late: threads of the transfer waited up to {} for a processor, {} in all, longest {}.",
             end.participle(),
             time(longest),
-            percent_of(waited),
+            time(Duration::from_nanos(run_queue.delay.total_ns)),
             described(occupant)
         )
     })
@@ -210,8 +208,8 @@ fn timers(end: TransferEnd, events: &KernelEvents) -> Option<String> {
     let by_timer = share(triggers.by_timer, all).filter(|by_timer| *by_timer >= MIN_TIMER_SHARE)?;
     (all >= MIN_DROPS).then(|| {
         format!(
-            "Timers triggered {} of the {all} retransmissions of the {} host: acknowledgements that would have triggered \
-            them did not arrive.",
+            "Timers (timeouts, or probes for lost tails) triggered {} of the {all} retransmissions of the {} host, of this transfer \
+            or of other programs.",
             percent_of(by_timer),
             end.participle()
         )

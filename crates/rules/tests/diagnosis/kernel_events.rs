@@ -86,8 +86,8 @@ fn a_late_host_has_its_processor_and_the_task_named() {
     assert_eq!(
         late,
         [
-            "The sending host is late: threads of the transfer waited up to 5.00 ms for a processor (20 % of the time in all), \
-            longest on processor 1 behind rt-spinner."
+            "The sending host is late: threads of the transfer waited up to 5.00 ms for a processor, 2.00 s in all, longest \
+            on processor 1 behind rt-spinner."
         ]
     );
 }
@@ -132,7 +132,9 @@ fn long_queues_and_timers_have_their_note() {
         events.retransmissions = Some(RetransmissionTriggers { by_timer: 30, by_acknowledgement: 10 });
     });
     assert!(
-        timers.len() == 1 && timers[0].starts_with("Timers triggered 75 % of the 40 retransmissions"),
+        timers.len() == 1
+            && timers[0]
+                .starts_with("Timers (timeouts, or probes for lost tails) triggered 75 % of the 40 retransmissions"),
         "{timers:?}"
     );
 }
