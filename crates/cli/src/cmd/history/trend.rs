@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use linerate_documents::run::RunFigure;
-use linerate_history::{FigureSample, HistoryError, utc_time};
+use linerate_history::{FigureSample, HistoryError, RunId, utc_time};
 use linerate_report::escape;
 use linerate_report::throughput_text::TextStyle;
 use linerate_units::WallTime;
@@ -27,15 +27,23 @@ const ASCII_BARS: [char; 8] = ['_', '.', '-', '~', '=', '+', '*', '#'];
 
 /// Value of a figure in a run or a result.
 struct TrendSample {
-    /// Number of the run; hosts of the result.
-    name: String,
+    /// Number of the run; `None` for a result.
+    run: Option<RunId>,
+    /// Host of the run; both hosts of the result.
+    host: String,
     at: WallTime,
     figure: RunFigure,
 }
 
-impl From<&FigureSample> for TrendSample {
-    fn from(sample: &FigureSample) -> Self {
-        Self { name: sample.id.to_string(), at: sample.started_at, figure: sample.figure.clone() }
+impl TrendSample {
+    fn name(&self) -> String {
+        self.run.map_or_else(|| self.host.clone(), |run| run.to_string())
+    }
+}
+
+impl From<FigureSample> for TrendSample {
+    fn from(sample: FigureSample) -> Self {
+        Self { run: Some(sample.id), host: sample.host, at: sample.started_at, figure: sample.figure }
     }
 }
 
@@ -52,13 +60,8 @@ pub(super) fn run(name: &str, filter: &FilterArguments, json: bool) -> Result<Ex
         console::error(&format!("no run has the figure {name:?}\n{known}"), None);
         return Ok(ExitStatus::Unable);
     }
-    if json {
-        print_json(DocumentKind::Trend, &document(name, &samples));
-    } else {
-        let samples: Vec<TrendSample> = samples.iter().map(TrendSample::from).collect();
-        console::data(&text(&samples, "runs", console::data_style()));
-    }
-    Ok(ExitStatus::Success)
+    let samples: Vec<TrendSample> = samples.into_iter().map(TrendSample::from).collect();
+    Ok(print(name, &samples, "runs", json))
 }
 
 /// Trend of a figure over the results of monitors and agents.
@@ -71,7 +74,8 @@ pub(super) fn of_results(
     let Some(found) = results::read(directory, filter)? else { return Ok(ExitStatus::Unable) };
     let of_figure = |result: &linerate_documents::fleet_result::FleetResult| {
         let figure = result.figures.iter().find(|figure| figure.name == name)?.clone();
-        Some(TrendSample { name: format!("{} -> {}", result.source, result.destination), at: result.at(), figure })
+        let host = format!("{} -> {}", result.source, result.destination);
+        Some(TrendSample { run: None, host, at: result.at(), figure })
     };
     let mut samples: Vec<TrendSample> = found.iter().filter_map(of_figure).collect();
     if samples.is_empty() {
@@ -84,39 +88,25 @@ pub(super) fn of_results(
     if let Some(limit) = filter.limit {
         samples.drain(..samples.len().saturating_sub(limit.get() as usize));
     }
+    Ok(print(name, &samples, "results", json))
+}
+
+fn print(name: &str, samples: &[TrendSample], noun: &str, json: bool) -> ExitStatus {
     if json {
-        print_json(DocumentKind::Trend, &results_document(name, &samples));
+        print_json(DocumentKind::Trend, &document(name, samples));
     } else {
-        console::data(&text(&samples, "results", console::data_style()));
+        console::data(&text(samples, noun, console::data_style()));
     }
-    Ok(ExitStatus::Success)
+    ExitStatus::Success
 }
 
-fn results_document(name: &str, samples: &[TrendSample]) -> serde_json::Value {
+fn document(name: &str, samples: &[TrendSample]) -> serde_json::Value {
     let samples: Vec<_> = samples
         .iter()
         .map(|sample| {
             json!({
-                "at": utc_time::rfc3339(sample.at),
-                "hosts": sample.name,
-                "unit": sample.figure.unit,
-                "value": sample.figure.value,
-                "low": sample.figure.low,
-                "high": sample.figure.high,
-                "count": sample.figure.count,
-            })
-        })
-        .collect();
-    json!({ "schema": 1, "figure": name, "samples": samples })
-}
-
-fn document(name: &str, samples: &[FigureSample]) -> serde_json::Value {
-    let samples: Vec<_> = samples
-        .iter()
-        .map(|sample| {
-            json!({
-                "id": sample.id.get(),
-                "started_at": utc_time::rfc3339(sample.started_at),
+                "id": sample.run.map(RunId::get),
+                "started_at": utc_time::rfc3339(sample.at),
                 "host": sample.host,
                 "unit": sample.figure.unit,
                 "value": sample.figure.value,
@@ -144,7 +134,7 @@ fn text(samples: &[TrendSample], noun: &str, style: TextStyle) -> String {
     }
     let listed = &samples[samples.len().saturating_sub(MAX_LISTED_SAMPLES)..];
     let names: Vec<String> =
-        listed.iter().map(|sample| truncate_text(&escape::line(&sample.name), MAX_HOST_WIDTH, style)).collect();
+        listed.iter().map(|sample| truncate_text(&escape::line(&sample.name()), MAX_HOST_WIDTH, style)).collect();
     let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
     for (sample, name) in listed.iter().zip(&names) {
         let figure = &sample.figure;
