@@ -1,11 +1,12 @@
-//! Checks if this host lets a process do what User-Mode Linux does: trace its children, and enter namespaces. Each is
+//! Checks if this host lets a process do what User-Mode Linux does: trace its children or filter their system calls, and enter
+//! namespaces. Each is
 //! tried in a child process, as permissions depend on users, containers and filters that no version number reveals.
 
 use std::io;
 
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getppid, kill_process, waitpid};
-use rustix::thread::UnshareFlags;
+use rustix::thread::{UnshareFlags, set_no_new_privs};
 
 use crate::error::{Error, Result, check};
 use crate::namespace::unshare;
@@ -66,6 +67,28 @@ fn trace(child: Pid) -> core::result::Result<(), (&'static str, io::Error)> {
     Err(("PTRACE_SYSEMU", io::Error::other("the child did not stop at its system call")))
 }
 
+/// Tries to filter the system calls of a child (seccomp(2)), as User-Mode Linux does from 6.16 on instead of tracing.
+pub fn try_filtering() -> Result<()> {
+    let failed = |cause| Error::system("filtering the system calls of a child process (seccomp)".to_owned(), cause);
+    let child = fork_child(|| exit_code(be_filtered())).map_err(failed)?;
+    match wait_for(child).map_err(failed)?.exit_status() {
+        Some(0) => Ok(()),
+        number => Err(failed(io::Error::from_raw_os_error(number.unwrap_or(libc::EIO)))),
+    }
+}
+
+/// The child's part: a filter that permits everything.
+fn be_filtered() -> io::Result<()> {
+    /// `BPF_RET | BPF_K`.
+    const RETURN: u16 = 0x06;
+    let mut permit = libc::sock_filter { code: RETURN, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };
+    let program = libc::sock_fprog { len: 1, filter: &raw mut permit };
+    set_no_new_privs(true)?;
+    // SAFETY: the program and its one instruction live until the call has copied them.
+    let answer = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) };
+    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 fn request(what: u16, child: Option<Pid>, data: usize) -> io::Result<()> {
     // SAFETY: the requests that come here take numbers in place of pointers, and the child is stopped.
     let answer = unsafe { libc::ptrace(what.into(), Pid::as_raw(child), core::ptr::null_mut::<libc::c_void>(), data) };
@@ -106,6 +129,13 @@ mod tests {
     #[test]
     fn tracing_works_or_the_kernel_says_why_not() {
         if let Err(error) = try_tracing() {
+            assert!(error.errno().is_some(), "{error}");
+        }
+    }
+
+    #[test]
+    fn filtering_works_or_the_kernel_says_why_not() {
+        if let Err(error) = try_filtering() {
             assert!(error.errno().is_some(), "{error}");
         }
     }

@@ -56,7 +56,7 @@ mod tests {
         let text = serde_json::to_string(&pin).expect("JSON");
         assert_eq!(text, "\"sha256//AAgQGCAoMDhASFBYYGhweICIkJigqLC4wMjQ2ODo8Pg=\"");
         assert_eq!(serde_json::from_str::<KeyPin>(&text).expect("valid"), pin);
-        for wrong in ["\"\"", "\"sha256//AA==\"", &text.replace("sha256//", ""), &text.replace("=", ""), "5"] {
+        for wrong in ["\"\"", "\"sha256//AA==\"", &text.replace("sha256//", ""), &text.replace('=', ""), "5"] {
             assert!(serde_json::from_str::<KeyPin>(wrong).is_err(), "{wrong}");
         }
     }

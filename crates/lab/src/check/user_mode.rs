@@ -13,17 +13,18 @@ use crate::kernel::{self, SeriesVersion};
 const MIN_GUEST_MEMORY: ByteCount = ByteCount::from_mebibytes(256);
 
 pub(super) fn report() -> BackEndReport {
+    let version = kernel::find().ok().flatten().map(|kernel| kernel.metadata.version);
     BackEndReport::of(vec![
         CheckItem::required("machine", machine()),
         CheckItem::required("kernel", cached_kernel()),
-        CheckItem::required("tracing of processes", tracing()),
+        CheckItem::required("trapping of system calls", trapping(version.as_deref())),
         CheckItem::required("memory", memory()),
         CheckItem::required("directory for the guest's memory", memory_directory()),
         CheckItem::required("ip", tool("ip")),
         CheckItem::required("tc", tool("tc")),
         CheckItem::required("this program's file", own_executable()),
         CheckItem::useful("process namespace", process_namespace()),
-        CheckItem::useful("L4S", l4s(kernel::find().ok().flatten().map(|kernel| kernel.metadata.version))),
+        CheckItem::useful("L4S", l4s(version)),
     ])
 }
 
@@ -38,7 +39,7 @@ fn machine() -> CheckOutcome {
 }
 
 fn cached_kernel() -> CheckOutcome {
-    let build = "run `linerate lab kernel build`, which takes about two minutes";
+    let build = "run `linerate lab kernel build`, which takes about three minutes";
     match kernel::find() {
         Ok(Some(kernel)) => {
             CheckOutcome::works(format!("Linux {} in {}", kernel.metadata.version, kernel.path.display()))
@@ -65,11 +66,18 @@ fn l4s(version: Option<String>) -> CheckOutcome {
     )
 }
 
-fn tracing() -> CheckOutcome {
+/// First kernel of the lab whose guests need no ptrace where seccomp filters are permitted.
+const FIRST_WITH_FILTERS: SeriesVersion = SeriesVersion::new(7, 2);
+
+fn trapping(version: Option<&str>) -> CheckOutcome {
     let allow = "in a container allow ptrace (docker run --cap-add=SYS_PTRACE, or --security-opt seccomp=unconfined); \
                  else see the sysctl kernel.yama.ptrace_scope, which must not be 3";
+    let series = version.and_then(SeriesVersion::of);
+    if series.is_some_and(|series| series >= FIRST_WITH_FILTERS) && ptrace_probe::try_filtering().is_ok() {
+        return CheckOutcome::works("seccomp filter tried with a child process");
+    }
     match ptrace_probe::try_tracing() {
-        Ok(()) => CheckOutcome::works("tried with a child process"),
+        Ok(()) => CheckOutcome::works("ptrace tried with a child process"),
         Err(error) => CheckOutcome::missing(error.to_string(), allow),
     }
 }
