@@ -19,7 +19,7 @@ pub(super) fn report() -> BackEndReport {
         CheckItem::required("kernel", cached_kernel()),
         CheckItem::required("trapping of system calls", trapping(version.as_deref())),
         CheckItem::required("memory", memory()),
-        CheckItem::required("directory for the guest's memory", memory_directory()),
+        CheckItem::required("directory for memory", memory_directory()),
         CheckItem::required("ip", tool("ip")),
         CheckItem::required("tc", tool("tc")),
         CheckItem::required("this program's file", own_executable()),
