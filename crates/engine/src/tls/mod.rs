@@ -100,7 +100,7 @@ pub enum ServerIdentity {
 /// TLS of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsServerOptions {
-    /// Its identity.
+    /// Certificate or key by which clients recognize it.
     pub identity: ServerIdentity,
     /// Authorities of the clients' certificates (PEM); with them, a client without a certificate is refused.
     pub client_authorities: Option<PathBuf>,
