@@ -7,10 +7,27 @@ use super::record::{JournalRecord, SCHEMA};
 
 const CHECKSUM: &str = ",\"checksum\":\"";
 
+/// Remainders of CRC-32 (IEEE 802.3) for each byte.
+const REMAINDERS: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        let (mut remainder, mut bit) = (byte as u32, 0);
+        while bit < 8 {
+            remainder = if remainder & 1 == 1 { (remainder >> 1) ^ 0xEDB8_8320 } else { remainder >> 1 };
+            bit += 1;
+        }
+        table[byte] = remainder;
+        byte += 1;
+    }
+    table
+};
+
 /// CRC-32 as in IEEE 802.3: it detects lines in torn or overwritten blocks.
 fn checksum(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |sum, byte| {
-        (0..8).fold(sum ^ u32::from(*byte), |sum, _| if sum & 1 == 1 { (sum >> 1) ^ 0xEDB8_8320 } else { sum >> 1 })
+        let [low, ..] = sum.to_le_bytes();
+        (sum >> 8) ^ REMAINDERS[usize::from(low ^ byte)]
     })
 }
 
