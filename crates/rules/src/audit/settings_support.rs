@@ -89,7 +89,21 @@ pub(super) fn remedy(host: &HostFacts, key: &str, to: &str) -> Vec<String> {
             lines.push(line);
         }
     }
+    lines.extend(edit_without_name(host, key, to));
     lines
+}
+
+/// Returns the edit where a wildcard or the kernel command line sets another value at the next boot.
+fn edit_without_name(host: &HostFacts, key: &str, to: &str) -> Option<String> {
+    let source = host.settings.decides_at_boot(key).filter(|source| source.value() != Some(to))?;
+    if source.file.is_none() {
+        return Some(edit_line(host, &source, key, to));
+    }
+    let exact = || {
+        let location = source.edit_location();
+        format!("write {}: {key} = {to} (an exact name overrides the wildcard in {location})", override_file(&source))
+    };
+    source.assignment.is_pattern().then(exact)
 }
 
 /// Returns the command that sets the running value; `None` if it has this value, cannot be set, or is not advisable.
@@ -163,9 +177,12 @@ pub(super) fn quoted(key: &str, value: &str) -> String {
     if value.contains(' ') { format!("{key}='{value}'") } else { format!("{key}={value}") }
 }
 
-/// Returns every line with the setting's own name, in files that are read.
+/// Returns every line with the setting's own name, in files that are read now or at the next boot: one below `/run` may hide
+/// a file until then.
 pub(super) fn lines_with_name(host: &HostFacts, key: &str) -> Vec<SettingSource> {
     let mut lines = host.settings.sources(key, ReadOrder::Procps);
+    let at_boot = host.settings.decides_at_boot(key).filter(|source| !lines.contains(source));
+    lines.extend(at_boot);
     lines.retain(|source| !source.assignment.is_pattern() && source.file.is_some() && source.value().is_some());
     lines
 }
