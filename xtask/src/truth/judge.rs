@@ -13,6 +13,9 @@ const FULL: f64 = 0.9;
 /// Share from which it is full, whatever removals gain at the start: none can gain more later.
 const FULL_AFTER_START: f64 = 1.0 - TIE;
 
+/// Share of what a transfer's start costs that a removal saves, from which the start is that cause's.
+const MIN_SAVED_SHARE: f64 = 0.5;
+
 /// Goodput of a transfer, in bit/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct MeasuredGoodput {
@@ -79,8 +82,17 @@ impl Counterfactuals {
         if self.gain(steady) > TIE {
             gaining.push((RemovableCause::ShortTransfer, steady));
         }
-        let most = gaining.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-        gaining.retain(|(_, rate)| *rate >= most * (1.0 - TIE));
+        // Nothing removes a start in the lab: the cause whose removal saves half of what it costs is right as well.
+        let largest = |removable: bool| {
+            let counted = gaining.iter().filter(|(cause, _)| !removable || *cause != RemovableCause::ShortTransfer);
+            counted.map(|(_, rate)| *rate).fold(0.0, f64::max)
+        };
+        let (most, most_removed) = (largest(false), largest(true));
+        let is_shorter = most_removed - self.as_is.whole >= (most - self.as_is.whole) * MIN_SAVED_SHARE;
+        gaining.retain(|(cause, rate)| {
+            let is_start = *cause == RemovableCause::ShortTransfer;
+            *rate >= if is_start || !is_shorter { most } else { most_removed } * (1.0 - TIE)
+        });
         gaining.sort_by(|one, other| other.1.total_cmp(&one.1));
         if let Some(pair) = self.without_pair.filter(|pair| gaining.is_empty() && self.gain(pair.goodput) > TIE) {
             // Each is enough to hold the path back alone.
@@ -220,6 +232,14 @@ mod tests {
         path.as_is.steady = 95.0;
         let full = path.true_cause();
         assert_eq!((full.first, full.accepted.contains(&"short-transfer")), ("link-rate", true));
+    }
+
+    #[test]
+    fn the_cause_that_shortens_a_start_most_is_right_as_well() {
+        let mut path = measured(&[(Cause::BufferTooSmall, 65.0), (Cause::Loss, 54.0)], None, 100.0);
+        path.as_is.steady = 80.0;
+        let truth = path.true_cause();
+        assert_eq!((truth.first, truth.accepted), ("short-transfer", vec!["buffer-too-small", "short-transfer"]));
     }
 
     #[test]

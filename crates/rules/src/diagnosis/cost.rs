@@ -349,7 +349,7 @@ impl<'e, 'o> Costs<'e, 'o> {
         // A search that met no one else came to the same rate, and nothing queued at rest: the other traffic passes
         // elsewhere.
         let is_alone = searched.is_some_and(|found| found.shared == Some(false)) && !self.evidence.queues_at_rest();
-        if self.evidence.is_full() && is_alone {
+        if self.evidence.is_full() && is_alone && !super::rules::passes_both_hosts(self.evidence) {
             return CostKind::OtherTraffic { rate: 0.0 };
         }
         let ours = self.evidence.sent.unwrap_or(observation.received).as_f64();

@@ -108,13 +108,21 @@ fn percentile_95<T: Ord + Copy>(values: impl IntoIterator<Item = T>) -> Option<T
     values.get((values.len() * 95 / 100).min(values.len().checked_sub(1)?)).copied()
 }
 
+/// True when the sender repairs losses for most of the second half.
+fn has_gaps(connection: &ObservedConnection) -> bool {
+    let moments = steady_moments(&connection.sender);
+    let lost = |moment: &&SocketInterval| moment.socket.info.lost.is_some_and(|count| !count.is_zero());
+    2 * moments.iter().filter(lost).count() > moments.len()
+}
+
 impl<'o> TransferEvidence<'o> {
     /// Computes the figures of an observation.
     #[must_use]
     pub fn from_observation(observation: &'o TransferObservation) -> Self {
         let connections = &observation.connections;
         let senders = || connections.iter().flat_map(|connection| steady_moments(&connection.sender));
-        let receivers = || connections.iter().flat_map(|connection| steady_moments(&connection.receiver));
+        // What waits behind a gap takes memory, but no program could read it.
+        let readers = || connections.iter().filter(|connection| !has_gaps(connection));
         let last = || connections.iter().filter_map(|connection| connection.sender.last());
         let info = |moment: &'o SocketInterval| &moment.socket.info;
         let segment = median(senders().filter_map(|moment| info(moment).send_mss));
@@ -154,7 +162,7 @@ impl<'o> TransferEvidence<'o> {
             largest_in_flight: senders().filter_map(in_flight_bytes).max(),
             congestion_window: median(senders().filter_map(|moment| info(moment).congestion_window)),
             shares: shares(connections),
-            unread: median_ratio(receivers().filter_map(|moment| {
+            unread: median_ratio(readers().flat_map(|one| steady_moments(&one.receiver)).filter_map(|moment| {
                 let memory = moment.socket.memory?;
                 Ratio::of(memory.receive_allocated.as_f64(), memory.receive_buffer.as_f64())
             })),

@@ -27,6 +27,8 @@ const MIN_EXPLAINED_SHARE: f64 = 0.6;
 /// Acknowledgements for each segment below which the program reads late, and the segments from which that is no chance.
 const MIN_ACKNOWLEDGED_SHARE: f64 = 0.48;
 const MIN_SEGMENTS_RECEIVED: f64 = 200.0;
+/// Longest wait as a share of the round trip at rest that costs a window nothing.
+const MAX_STRETCH_AT_REST: f64 = 0.05;
 
 /// Share of the segments that arrived behind a gap above which acknowledgements say nothing of the program, unless its own
 /// bursts caused the gaps: the kernel also leaves some out until the gap is filled.
@@ -72,8 +74,12 @@ impl TransferEvidence<'_> {
     /// acknowledges at least every second segment (RFC 5681 section 4.2) while the program reads. They leave in bursts
     /// then, and so does the data. Counted are packets as the kernel received them, coalesced or not, and the
     /// acknowledgements that it left out because of gaps; with many gaps there is an answer
-    /// only where the path loses nothing by itself.
+    /// only where the path loses nothing by itself. Late reads cost nothing where a full window comes back within a round trip
+    /// at rest.
     pub(super) fn late_acknowledgements(&self) -> Option<Ratio> {
+        if self.is_window_at_rest() {
+            return None;
+        }
         let count = |name: &str| self.receiver_counter(name).map(|count| SegmentCount::new(count).as_f64());
         let segments = count("TcpInSegs").filter(|segments| *segments >= MIN_SEGMENTS_RECEIVED)?;
         let behind_gaps = count("TcpExtTCPOFOQueue").unwrap_or_default();
@@ -82,6 +88,14 @@ impl TransferEvidence<'_> {
         }
         let sent = count("TcpOutSegs")? + count("TcpExtTCPAckCompressed")?;
         Ratio::of(sent, segments).filter(|share| share.get() < MIN_ACKNOWLEDGED_SHARE)
+    }
+
+    /// True when the window is in flight all the time, and acknowledged as soon as on an idle path.
+    fn is_window_at_rest(&self) -> bool {
+        let stretch = self.loaded.zip(self.rest()).and_then(|((loaded, _), rest)| {
+            Ratio::of(loaded.saturating_sub(rest).as_secs_f64(), rest.as_secs_f64())
+        });
+        self.is_window_per_rtt() && stretch.is_some_and(|stretch| stretch.get() <= MAX_STRETCH_AT_REST)
     }
 
     /// True when round trips are longer than the path of the data explains: what is in flight takes no longer to pass it,

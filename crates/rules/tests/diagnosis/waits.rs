@@ -116,3 +116,28 @@ fn a_policer_that_drops_much_limits_whatever_the_reader_does() {
     assert_ne!(diagnose(&slow).verdicts[0].cause, Cause::Policer, "only bursts reach it");
     assert_ne!(diagnose(&late(4)).verdicts[0].cause, Cause::Policer, "the reader keeps the rate below it");
 }
+
+#[test]
+fn a_full_window_that_comes_back_as_on_an_idle_path_waits_for_no_reader() {
+    let late = |queue: u64| {
+        changed(
+            shaped(|shape| {
+                (shape.megabits, shape.receive_window) = (25.0, 1.0);
+                (shape.window, shape.in_flight, shape.congestion_window) = (64_000, 63_712, 90_000);
+                (shape.queue, shape.buffers) = (Duration::from_micros(queue), (131_072, false));
+            }),
+            |o| counters(&mut o.receiver, &[("TcpInSegs", 10_000), ("TcpOutSegs", 4000)]),
+        )
+    };
+    assert!(!causes(&late(200)).contains(&Cause::SlowReader));
+    assert!(causes(&late(9000)).contains(&Cause::SlowReader), "it comes back late");
+}
+
+#[test]
+fn data_behind_a_gap_waits_for_its_repair_and_for_no_reader() {
+    let unread = |lost: u64| {
+        changed(small_window(0.6), |o| senders(o, |info| info.lost = Some(SegmentCount::new(lost))))
+    };
+    assert!(!causes(&unread(1)).contains(&Cause::SlowReader));
+    assert!(causes(&unread(0)).contains(&Cause::SlowReader));
+}

@@ -21,14 +21,45 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check,
 };
 
-fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    // Counted since the connections were opened, like the interface, so it includes time that the test omits.
-    let ours = evidence.sent.unwrap_or(evidence.observation.received).as_f64();
+/// Difference between what others sent and what they received, as a share, up to which it is the same traffic.
+const MAX_DIFFERENCE: f64 = 0.15;
+
+/// Bytes of this transfer, counted since its connections were opened, like those of the interfaces: it includes time that the
+/// test omits.
+fn own_bytes(evidence: &TransferEvidence<'_>) -> f64 {
+    evidence.sent.unwrap_or(evidence.observation.received).as_f64()
+}
+
+/// Bytes that the receiver's interface received from others, and that the sender's sent to others.
+fn received_from_others(evidence: &TransferEvidence<'_>) -> Option<f64> {
+    let (received, _) = evidence.observation.receiver.as_ref()?.interface_bytes?;
+    Some(beyond_own(evidence, received))
+}
+
+fn sent_to_others(evidence: &TransferEvidence<'_>) -> Option<f64> {
+    let (_, sent) = evidence.observation.sender.as_ref()?.interface_bytes?;
+    Some(beyond_own(evidence, sent))
+}
+
+fn beyond_own(evidence: &TransferEvidence<'_>, counted: u64) -> f64 {
     let with_headers =
         evidence.segment.map_or(1.05, |segment| 1.0 + HEADER_BYTES / f64::from(segment.get()).max(HEADER_BYTES));
-    let host = evidence.observation.receiver.as_ref();
-    let arrived = host.and_then(|host| host.interface_bytes).map(|(received, _)| ByteCount::new(received).as_f64());
-    let others = arrived.map_or(0.0, |arrived| arrived - ours * with_headers);
+    ByteCount::new(counted).as_f64() - own_bytes(evidence) * with_headers
+}
+
+/// True when the sender's host sends others as much as the receiver's receives from others: that traffic passes the same
+/// path, and so its bottleneck.
+pub(in super::super) fn passes_both_hosts(evidence: &TransferEvidence<'_>) -> bool {
+    let both = sent_to_others(evidence).zip(received_from_others(evidence));
+    both.is_some_and(|(sent, received)| {
+        sent.min(received) > MIN_OTHER_BYTES.max(own_bytes(evidence) * MIN_OTHER_SHARE)
+            && (sent - received).abs() <= MAX_DIFFERENCE * sent.max(received)
+    })
+}
+
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
+    let ours = own_bytes(evidence);
+    let others = received_from_others(evidence).unwrap_or_default();
     let met = evidence.path().and_then(|path| path.capacity.as_ref()?.shared).unwrap_or(false);
     let seen = others > MIN_OTHER_BYTES && others > ours * MIN_OTHER_SHARE;
     if !(seen || met && evidence.queues_at_rest()) {
