@@ -463,6 +463,14 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
                 senders(o, |info| info.rtt = Some(Duration::from_millis(320)));
             }),
         ),
+        // The same where the reverse direction is so narrow that its capacity could not be measured.
+        (
+            Cause::Asymmetric,
+            changed(losing(|shape| shape.retransmits = 0), |o| {
+                path(o).with_acknowledgements.capacity = None;
+                senders(o, |info| info.rtt = Some(Duration::from_secs(2)));
+            }),
+        ),
         (Cause::SlowReader, shaped(|shape| (shape.unread, shape.receive_window, shape.control) = (0.6, 0.16, "bbr"))),
         // A small window never fills the buffer: what is in flight waits in it, longer than the path's queue explains.
         (

@@ -1,26 +1,30 @@
-//! The acknowledgements of a full transfer fill at least a fifth of the reverse direction.
+//! The acknowledgements of a full transfer fill at least a fifth of the reverse direction, or wait long in it.
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
-use super::super::text::{VerdictBuilder, percent_of, rate, time, verdict};
+use super::super::text::{VerdictBuilder, percent_of, rate, size, time, verdict};
 
 /// Ethernet's 14 bytes, IPv4's 20 and TCP's 32.
 const ACKNOWLEDGEMENT_BITS: f64 = 66.0 * 8.0;
 /// Share of the reverse capacity from which acknowledgements limit.
 const MIN_REVERSE_SHARE: f64 = 0.2;
 
-/// The acknowledgements of a full transfer fill at least a fifth of the reverse direction.
+/// Wait of acknowledgements as a multiple of the round trip at rest from which the reverse direction is narrow, measured or not.
+const MIN_WAIT: f64 = 3.0;
+
+/// The acknowledgements of a full transfer fill at least a fifth of the reverse direction, or wait long in it.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "asymmetric",
-    test: "The acknowledgements of a full transfer fill at least a fifth of the reverse direction.",
+    test: "The acknowledgements of a full transfer fill at least a fifth of the reverse direction, or wait long in it.",
     citation: "RFC 3449 section 1.1 (normalised bandwidth ratio)",
     check,
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    let (there, back, segment) = (evidence.capacity?, evidence.capacity_back?, evidence.segment?);
+    let (there, segment) = (evidence.capacity?, evidence.segment?);
+    let Some(back) = evidence.capacity_back else { return by_its_wait(evidence) };
     // One acknowledgement for two segments (RFC 9293 section 3.8.6.3), with Ethernet's header and TCP's timestamps.
     let acknowledgements = there.bits_per_second() / (2.0 * 8.0 * f64::from(segment.get()));
     let share = acknowledgements * ACKNOWLEDGEMENT_BITS / back.bits_per_second();
@@ -42,5 +46,23 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
                 "shape the narrow direction so that acknowledgements do not wait behind uploads (`linerate shape DEV \
                     --up RATE`, a little below its rate)",
             ),
+    )
+}
+
+/// Without a capacity of the reverse direction, a wait that data in flight explains no part of shows that it is narrow.
+fn by_its_wait(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
+    let (wait, _) = evidence.queueing().filter(|_| evidence.waits_in_reverse())?;
+    if wait < evidence.rest()?.mul_f64(MIN_WAIT) {
+        return None;
+    }
+    let text = format!(
+        "Acknowledgements wait in the reverse direction, {}: data in flight would pass the path much sooner.",
+        time(wait)
+    );
+    Some(
+        verdict(Cause::Asymmetric, Confidence::Medium, text)
+            .figure("capacity with the data", evidence.capacity.map(rate))
+            .figure("in flight", evidence.in_flight.map(size))
+            .advice("measure the reverse direction (`linerate path HOST`): its capacity could not be measured here"),
     )
 }
