@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::process::{Process, run};
+use support::server::free_port;
 use support::{Program, Scratch, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -27,6 +28,27 @@ fn results(output: &str) -> Vec<Value> {
 
 fn of_task<'a>(results: &'a [Value], task: &str) -> Vec<&'a Value> {
     results.iter().filter(|result| result["task"] == task).collect()
+}
+
+#[test]
+fn tests_talk_to_servers_in_tls() {
+    let scratch = Scratch::new();
+    let key = scratch.path("key");
+    std::fs::write(&key, "0123456789abcdef0123456789abcdef").expect("a file");
+    let number = free_port();
+    let port = number.to_string();
+    let mut command = linerate();
+    command.args(["serve", "--no-stamp", "-B", "127.0.0.1", "-p", &port, "--shared-key-file", &key]);
+    let _server = Server::listening(command, number);
+    let once = |tls: &[&str]| {
+        let arguments = [&["127.0.0.1", "-p", &port, "--once", "--no-probes"][..], tls].concat();
+        let done = Process::start(monitor(&scratch, &arguments)).finish(LIMIT);
+        of_task(&results(&done.stdout), "test")[0].clone()
+    };
+    let without = once(&[]);
+    assert_eq!(without["outcome"], "failed", "{without:#}");
+    assert!(without["reason"].as_str().is_some_and(|reason| reason.contains("TLS")), "{without:#}");
+    assert_eq!(once(&["--shared-key-file", &key])["outcome"], "done");
 }
 
 #[test]

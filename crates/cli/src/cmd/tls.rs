@@ -51,6 +51,24 @@ impl TlsArguments {
         };
         Some(Arc::new(TlsClientOptions { trust, certificate }))
     }
+
+    /// These options as arguments; files by their absolute names, as that process runs in another directory.
+    pub(crate) fn to_arguments(&self) -> Vec<String> {
+        let absolute =
+            |file: &PathBuf| std::path::absolute(file).unwrap_or_else(|_| file.clone()).display().to_string();
+        let files = [
+            ("--tls-ca", &self.tls_ca),
+            ("--tls-cert", &self.tls_cert),
+            ("--tls-key", &self.tls_key),
+            ("--shared-key-file", &self.shared_key_file),
+        ];
+        let mut arguments: Vec<String> = self.tls.then(|| "--tls".to_owned()).into_iter().collect();
+        arguments.extend(self.tls_pin.map(|pin| format!("--tls-pin={pin}")));
+        arguments.extend(
+            files.into_iter().filter_map(|(option, file)| Some(format!("{option}={}", absolute(file.as_ref()?)))),
+        );
+        arguments
+    }
 }
 
 fn certificate(certificate: Option<&PathBuf>, key: Option<&PathBuf>) -> Option<CertificateFiles> {

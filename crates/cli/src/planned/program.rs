@@ -13,6 +13,7 @@ use linerate_sys::process::own_program;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{MonotonicTime, display};
 
+use crate::cmd::tls::TlsArguments;
 use crate::recorder::GuestMailbox;
 
 /// Variables by which a test finds the state of this process, and its emulated path.
@@ -45,16 +46,21 @@ impl TestEnding {
 pub(crate) struct TestProgram {
     program: String,
     environment: Vec<(&'static str, String)>,
+    /// Arguments of every test.
+    common: Vec<String>,
 }
 
 impl TestProgram {
     /// # Errors
     ///
     /// A sentence when the file of this program is unknown.
-    pub(crate) fn new() -> Result<Self, String> {
+    pub(crate) fn new(tls: &TlsArguments) -> Result<Self, String> {
         let program = own_program().map_err(|error| error.to_string())?.to_string_lossy().into_owned();
         let variable = |name: &'static str| std::env::var(name).ok().map(|value| (name, value));
-        Ok(Self { program, environment: PASSED_VARIABLES.into_iter().filter_map(variable).collect() })
+        let environment = PASSED_VARIABLES.into_iter().filter_map(variable).collect();
+        let mut common = tls.to_arguments();
+        common.extend(["--quiet".to_owned(), "--brief".to_owned()]);
+        Ok(Self { program, environment, common })
     }
 
     /// Runs a test to its end, at the latest after `limit`. A server that is busy is tried once more.
@@ -83,7 +89,7 @@ impl TestProgram {
         };
         let mut words = words.to_vec();
         let options = words.iter().position(|word| word == "--").unwrap_or(words.len());
-        words.splice(options..options, ["--quiet".to_owned(), "--brief".to_owned()]);
+        words.splice(options..options, self.common.iter().cloned());
         let arguments: Vec<&str> = words.iter().map(String::as_str).collect();
         let (name, file) = mailbox.variable();
         let mut environment: Vec<(&str, &str)> =

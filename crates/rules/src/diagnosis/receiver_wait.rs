@@ -92,9 +92,10 @@ impl TransferEvidence<'_> {
 
     /// True when the window is in flight all the time, and acknowledged as soon as on an idle path.
     fn is_window_at_rest(&self) -> bool {
-        let stretch = self.loaded.zip(self.rest()).and_then(|((loaded, _), rest)| {
-            Ratio::of(loaded.saturating_sub(rest).as_secs_f64(), rest.as_secs_f64())
-        });
+        let stretch = self
+            .loaded
+            .zip(self.rest())
+            .and_then(|((loaded, _), rest)| Ratio::of(loaded.saturating_sub(rest).as_secs_f64(), rest.as_secs_f64()));
         self.is_window_per_rtt() && stretch.is_some_and(|stretch| stretch.get() <= MAX_STRETCH_AT_REST)
     }
 

@@ -135,9 +135,8 @@ fn a_full_window_that_comes_back_as_on_an_idle_path_waits_for_no_reader() {
 
 #[test]
 fn data_behind_a_gap_waits_for_its_repair_and_for_no_reader() {
-    let unread = |lost: u64| {
-        changed(small_window(0.6), |o| senders(o, |info| info.lost = Some(SegmentCount::new(lost))))
-    };
+    let unread =
+        |lost: u64| changed(small_window(0.6), |o| senders(o, |info| info.lost = Some(SegmentCount::new(lost))));
     assert!(!causes(&unread(1)).contains(&Cause::SlowReader));
     assert!(causes(&unread(0)).contains(&Cause::SlowReader));
 }

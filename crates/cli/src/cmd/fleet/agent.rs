@@ -92,7 +92,7 @@ pub(super) fn refuse(reason: &str) -> ExitStatus {
 impl AgentTools {
     /// Tools of an agent; `/probe` measures `hosts`.
     pub(super) fn new(arguments: &AgentArguments, hosts: Vec<ProbeHost>) -> Result<Self, ExitStatus> {
-        let opened = arguments.results.open_log().and_then(|log| Ok((log, TestProgram::new()?)));
+        let opened = arguments.results.open_log().and_then(|log| Ok((log, TestProgram::new(&arguments.tls)?)));
         let (log, program) = opened.map_err(|reason| refuse(&reason))?;
         // The exporter's threads leave the signals to this one.
         let interrupts = interrupts()?;

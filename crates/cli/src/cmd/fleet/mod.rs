@@ -15,6 +15,7 @@ use linerate_history::utc_time;
 use linerate_units::WallTime;
 use report::FleetReportArguments;
 
+use crate::cmd::tls::TlsArguments;
 use crate::exit::ExitStatus;
 use crate::export::ExportArguments;
 use crate::planned::ResultArguments;
@@ -95,6 +96,9 @@ struct AgentArguments {
     /// End after this time
     #[arg(long = "for", value_name = "TIME", value_parser = values::duration)]
     duration: Option<Duration>,
+    /// TLS of the tests.
+    #[command(flatten)]
+    tls: TlsArguments,
     /// Results.
     #[command(flatten)]
     results: ResultArguments,

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use linerate_fleet::{CalendarExpression, QuietHours};
 use linerate_units::{ByteCount, Port};
 
+use crate::cmd::tls::TlsArguments;
 use crate::export::ExportArguments;
 use crate::planned::ResultArguments;
 use crate::values;
@@ -65,6 +66,9 @@ pub(crate) struct MonitorArguments {
     /// End after this time
     #[arg(long = "for", value_name = "TIME", value_parser = values::duration)]
     pub(super) duration: Option<Duration>,
+    /// TLS of the tests.
+    #[command(flatten)]
+    pub(super) tls: TlsArguments,
     /// Results.
     #[command(flatten)]
     pub(super) results: ResultArguments,

@@ -103,7 +103,7 @@ fn prepare(arguments: &MonitorArguments, interrupts: InterruptSignals) -> Result
         schedule,
         zone,
         source,
-        program: TestProgram::new()?,
+        program: TestProgram::new(&arguments.tls)?,
         interrupts,
         keeper: ResultKeeper::new(log, arguments.results.json),
         alarm,
