@@ -105,6 +105,29 @@ fn no_queue_hides_in_a_variation_of_a_few_packets() {
 }
 
 #[test]
+fn a_share_of_a_fair_queue_is_no_policer() {
+    let shared = |others: u64| {
+        changed(searched(500, 0, 60), |o| {
+            let sent = o.connections[0].sender.last().and_then(|last| last.socket.info.bytes_sent).expect("sent");
+            o.receiver.as_mut().expect("there").interface_bytes = Some((sent.get() * others, 0));
+        })
+    };
+    assert_eq!(causes(&shared(1))[0], Cause::Policer);
+    assert!(!causes(&shared(4)).contains(&Cause::Policer));
+}
+
+#[test]
+fn a_full_buffer_is_pruned_for_its_reader_and_for_no_lack_of_memory() {
+    let pruned = |unread: f64| {
+        changed(shaped(|shape| (shape.unread, shape.receive_window) = (unread, 0.97)), |o| {
+            counters(&mut o.receiver, &[("TcpExtPruneCalled", 1)]);
+        })
+    };
+    assert_eq!(causes(&pruned(0.9))[0], Cause::SlowReader);
+    assert_eq!(causes(&pruned(0.1))[0], Cause::KernelMemory);
+}
+
+#[test]
 fn a_policer_that_drops_much_limits_whatever_the_reader_does() {
     let late = |retransmits| {
         changed(searched(500, 0, retransmits), |o| {

@@ -70,6 +70,11 @@ fn drops_without_queue(evidence: &TransferEvidence<'_>, capacity: &CapacityMeasu
     if capacity.at_least || capacity.shared != Some(false) || !is_queueless || evidence.limiting_queue().is_some() {
         return None;
     }
+    // A fair queue at the share of one flow drops others' packets as well, and waits no longer than its turn.
+    let has_waited = evidence.path().and_then(|path| path.policer.as_ref()).is_some_and(|policer| !policer.present);
+    if has_waited && super::is_path_shared(evidence) {
+        return None;
+    }
     let is_certain = waited < packet.mul_f64(MAX_WAIT);
     let text = format!(
         "A policer passes {} and drops the excess without queueing it: packets sent at a higher rate were lost, and none \
