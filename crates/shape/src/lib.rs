@@ -14,6 +14,8 @@ pub mod autorate;
 
 pub mod back_ends;
 pub mod capability;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod link;
 pub mod mtu;
 pub mod plan;

@@ -7,13 +7,8 @@ use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::text::{VerdictBuilder, size, time, verdict};
 
-const MEMORY_COUNTERS: [&str; 5] = [
-    "TcpExtTCPMemoryPressures",
-    "TcpExtTCPAbortOnMemory",
-    "TcpExtTCPRcvQDrop",
-    "TcpExtPFMemallocDrop",
-    PRUNED,
-];
+const MEMORY_COUNTERS: [&str; 5] =
+    ["TcpExtTCPMemoryPressures", "TcpExtTCPAbortOnMemory", "TcpExtTCPRcvQDrop", "TcpExtPFMemallocDrop", PRUNED];
 
 /// The kernel ran short of memory for TCP (`TCPMemoryPressures` grew, or packets were dropped for it).
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {

@@ -1,0 +1,52 @@
+//! Body of the fuzz target, shared with the short deterministic run among the tests.
+
+use linerate_model::direction::Direction;
+use linerate_units::BitRate;
+
+use crate::traffic_classes::{MAX_CLASSES, TrafficClasses, parse_class_file};
+use crate::verify::PerDirection;
+
+/// Fuzz target: takes any bytes; panics on a violated invariant.
+pub type ShapeFuzzTarget = fn(&[u8]);
+
+/// Every target by name, as in `fuzz/fuzz_targets` and `fuzz/corpus`.
+pub const TARGETS: &[(&str, ShapeFuzzTarget)] = &[("shape_classes", shape_classes)];
+
+/// Parses text of any kind as a file of traffic classes: an error names a line or the file, and accepted classes have rates
+/// that fit below their groups and the link.
+///
+/// # Panics
+///
+/// When one of these invariants is violated.
+pub fn shape_classes(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match parse_class_file(&text) {
+        Ok(classes) => check(&classes),
+        Err(errors) => {
+            let is_named =
+                |error: &str| ["line ", "it has no classes", "reading ended"].iter().any(|one| error.starts_with(one));
+            assert!(errors.lines().all(is_named), "{errors}");
+        }
+    }
+}
+
+fn check(classes: &TrafficClasses) {
+    let list = classes.list();
+    assert!((1..=MAX_CLASSES).contains(&list.len()));
+    for (place, class) in list.iter().enumerate() {
+        assert!(class.group.is_none_or(|group| group < place && list[group].is_group()), "{class:?}");
+        assert!(!class.title().is_empty(), "{class:?}");
+    }
+    let link = BitRate::from_bits_per_second(1e9);
+    let fits = classes.check_sums(PerDirection { up: Some(link), down: Some(link) }).is_ok();
+    for direction in Direction::BOTH {
+        let scaled = classes.scaled(direction, link);
+        for (class, rates) in list.iter().zip(&scaled) {
+            let asked = *class.rates.of(direction);
+            assert_eq!(rates.is_some(), asked.is_some(), "{class:?}");
+            let Some((rates, asked)) = (*rates).zip(asked) else { continue };
+            let (given, wanted) = (rates.guaranteed.bits_per_second(), asked.guaranteed.bits_per_second());
+            assert!(given > 0.0 && given <= wanted && (!fits || given >= wanted * 0.999_999), "{class:?}: {given}");
+        }
+    }
+}

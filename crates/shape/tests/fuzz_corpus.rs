@@ -1,0 +1,42 @@
+//! The fuzz target on stable: every seed of its corpus, and seeded mutations of them.
+
+#![expect(clippy::disallowed_methods, reason = "the seeds are files; the crate itself does no IO")]
+
+#[path = "../../wire/tests/common/corpus.rs"]
+mod corpus;
+
+use linerate_shape::fuzzing::TARGETS;
+
+/// Parts of files of classes, and values that are difficult.
+const DICTIONARY: [&[u8]; 18] = [
+    b"match,name,group,down,up\n",
+    b"up,match\n",
+    b"group,A,,1G,1G\n",
+    b"group,B,A,1M:2M,\n",
+    b"192.0.2.0/24",
+    b"0.0.0.0/0",
+    b"::/0",
+    b"2001:db8::/129",
+    b"mark/0xffffffff",
+    b"mark/0",
+    b"dscp/ef",
+    b",,",
+    b"1k",
+    b"1T:1T",
+    b"1e308",
+    b"\xef\xbb\xbf",
+    b"# \n",
+    b"\"",
+];
+
+#[test]
+fn shape_classes() {
+    let (name, target) = TARGETS[0];
+    corpus::run_target(name, target, 20_000, &DICTIONARY);
+}
+
+#[test]
+fn every_corpus_has_a_target() {
+    let targets: Vec<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(corpus::corpora(|name| name.starts_with("shape_")), targets);
+}
