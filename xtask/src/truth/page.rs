@@ -22,8 +22,10 @@ pub(super) fn page(cases: &[TruthCase], failed: &[((u64, u64), String)], argumen
          true one. Causes that gain the same within 5 % are both right; where none gains 5 %, the path itself is the limit, \
          if at least nine tenths of it are used. \
          Where the second half of the transfer fills 95 % of the path, no removal can gain more than 5 % of that: then the path is \
-         right too, whatever a removal gains at the start; and where the diagnosed transfer itself, which is another one, fills 95 %. Paths on which a transfer would be more packets than the budget of a case \
-         are drawn anew. Written by `cargo xtask truth {}`; `--show K` prints a path, `--only K` repeats it.\n\n",
+         right too, whatever a removal gains at the start; and where the diagnosed transfer itself, which is another one, fills \
+         95 %. The start of a transfer counts as a cause (`short-transfer`), but nothing removes it: the cause whose removal \
+         saves half of what it costs is right as well. Paths on which a transfer would be more packets than the budget of a \
+         case are drawn anew. Written by `cargo xtask truth {}`; `--show K` prints a path, `--only K` repeats it.\n\n",
         arguments.selection(),
     );
     page.push_str(&counts(cases, failed));
