@@ -254,8 +254,14 @@ impl<'e, 'o> Costs<'e, 'o> {
         }
     }
 
-    /// Memory limits show as small windows, full buffers and stalls; without any of these figures, as all of the time.
+    /// Memory limits show as small windows, full buffers and stalls; without any of these figures, as all of the time. So does
+    /// memory pressure: it keeps every window of the host small (`tcp_under_memory_pressure()`), and drops what fits in none.
     fn memory(&self) -> CostKind {
+        const PRESSURES: &str = "TcpExtTCPMemoryPressures";
+        let grown = [self.evidence.sender_counter(PRESSURES), self.evidence.receiver_counter(PRESSURES)];
+        if grown.into_iter().flatten().any(|count| count > 0) {
+            return self.whole();
+        }
         let windows = self.share_of(|shares| shares.receive_window) + self.share_of(|shares| shares.send_buffer);
         let stalls = time_in(&self.states, &[SenderState::Stalled, SenderState::Recovery]);
         if windows + stalls > 0.0 { self.for_share((windows + stalls).min(1.0)) } else { self.whole() }
@@ -385,7 +391,10 @@ impl<'e, 'o> Costs<'e, 'o> {
             return CostKind::Nothing;
         }
         let waits = !self.evidence.is_full()
-            && (varies || self.evidence.has_standing_queue() || self.evidence.waits_in_reverse());
+            && (varies
+                || self.evidence.has_standing_queue()
+                || self.evidence.waits_in_reverse()
+                || self.evidence.waits_beyond_the_queue());
         if waits || allowed.is_some_and(|allowed| self.steady >= MIN_REACHED_SHARE * allowed) {
             self.whole()
         } else {

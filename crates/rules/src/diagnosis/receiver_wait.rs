@@ -108,6 +108,15 @@ impl TransferEvidence<'_> {
         waits.zip(own).zip(self.rest()).is_some_and(|((waits, own), rest)| waits > own + rest) && !is_unread
     }
 
+    /// True when round trips are longer than the path's own queue explains, which the search filled, and hardly any of what
+    /// is in flight waits unread.
+    pub(super) fn waits_beyond_the_queue(&self) -> bool {
+        let share = |wait: Duration| Ratio::of(wait.as_secs_f64(), self.loaded?.0.as_secs_f64());
+        let is_unread = self.unread_in_flight().is_some_and(|share| share.get() >= MIN_UNREAD_SHARE);
+        let beyond = self.beyond_the_queue().and_then(share);
+        beyond.is_some_and(|share| share.get() >= MIN_BEYOND_SHARE) && !is_unread
+    }
+
     /// Unread bytes as a share of those in flight.
     fn unread_in_flight(&self) -> Option<Ratio> {
         let (flight, segment) = (self.in_flight?, self.segment?);

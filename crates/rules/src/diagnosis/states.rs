@@ -18,8 +18,9 @@ const MIN_QUEUE_DELAY: Duration = Duration::from_micros(300);
 pub(super) fn shares(evidence: &TransferEvidence<'_>) -> Vec<(SenderState, Ratio)> {
     let mut times: BTreeMap<SenderState, f64> = BTreeMap::new();
     for connection in &evidence.observation.connections {
-        for pair in connection.sender.windows(2) {
-            add(evidence, &pair[0], &pair[1], &mut times);
+        for (index, now) in connection.sender.iter().enumerate().skip(1) {
+            let before = &connection.sender[..index];
+            add(evidence, before, now, &mut times);
         }
     }
     let whole: f64 = times.values().sum();
@@ -32,10 +33,11 @@ pub(super) fn shares(evidence: &TransferEvidence<'_>) -> Vec<(SenderState, Ratio
 
 fn add(
     evidence: &TransferEvidence<'_>,
-    before: &SocketInterval,
+    earlier: &[SocketInterval],
     now: &SocketInterval,
     times: &mut BTreeMap<SenderState, f64>,
 ) {
+    let Some(before) = earlier.last() else { return };
     let length = now.to.saturating_sub(before.to);
     let Some(limits) = LimitShares::between(&before.socket.info, &now.socket.info, length) else { return };
     let seconds = length.as_secs_f64();
@@ -43,17 +45,24 @@ fn add(
     count(SenderState::Application, limits.application);
     count(SenderState::SendBuffer, limits.send_buffer);
     count(SenderState::ReceiveWindow, limits.receive_window);
-    count(network_state(evidence, before, now), limits.network);
+    let state = if is_stalled(earlier, now) { SenderState::Stalled } else { network_state(evidence, before, now) };
+    count(state, limits.network);
 }
 
-/// Returns the state of a sender that the network limits.
+/// True when data is in flight, and nothing was acknowledged since the last sample and for a round trip.
+fn is_stalled(earlier: &[SocketInterval], now: &SocketInterval) -> bool {
+    let info = &now.socket.info;
+    let begin = now.to.saturating_sub(info.rtt.unwrap_or_default());
+    let Some(last) = earlier.iter().rev().find(|moment| moment.to <= begin) else { return false };
+    info.unacknowledged.is_some_and(|segments| segments > SegmentCount::ZERO)
+        && info.bytes_acknowledged == last.socket.info.bytes_acknowledged
+}
+
+/// Returns the state of a sender that the network limits, and that is not stalled.
 fn network_state(evidence: &TransferEvidence<'_>, before: &SocketInterval, now: &SocketInterval) -> SenderState {
     let (earlier, info) = (&before.socket.info, &now.socket.info);
-    let in_flight = info.unacknowledged.is_some_and(|segments| segments > SegmentCount::ZERO);
     let queue = info.rtt.zip(evidence.base).map(|(rtt, base)| (rtt.saturating_sub(base), base));
-    if in_flight && info.bytes_acknowledged == earlier.bytes_acknowledged {
-        SenderState::Stalled
-    } else if info.retransmits > earlier.retransmits {
+    if info.retransmits > earlier.retransmits {
         SenderState::Recovery
     } else if info.slow_start_threshold.is_none() {
         SenderState::SlowStart

@@ -1,5 +1,6 @@
 //! Transfers that wait: for a window that was cut early, for a reader, for the next write; and figures that agree with them.
 
+use linerate_model::diagnosis::SenderState;
 use linerate_model::summary::DurationDistribution;
 
 use super::*;
@@ -125,6 +126,54 @@ fn a_full_buffer_is_pruned_for_its_reader_and_for_no_lack_of_memory() {
     };
     assert_eq!(causes(&pruned(0.9))[0], Cause::SlowReader);
     assert_eq!(causes(&pruned(0.1))[0], Cause::KernelMemory);
+}
+
+#[test]
+fn memory_pressure_comes_before_the_losses_that_it_causes() {
+    let lossy = |pressures: u64| {
+        changed(shaped(|shape| (shape.retransmits, shape.in_flight) = (246, 740_000)), |o| {
+            counters(&mut o.sender, &[("TcpExtTCPMemoryPressures", pressures), ("TcpExtTCPSackRecovery", 5)]);
+            below(o, 0.0);
+        })
+    };
+    assert_eq!(causes(&lossy(1))[0], Cause::KernelMemory);
+    assert_eq!(causes(&lossy(0))[0], Cause::BufferTooSmall);
+}
+
+#[test]
+fn acknowledgements_that_wait_longer_than_the_queue_of_the_data_are_the_limit() {
+    // The search filled the queue of the data in 1 ms; the reverse direction is 300 times narrower.
+    let waiting = |queue: u64| {
+        changed(shaped(|shape| (shape.megabits, shape.retransmits) = (20.0, 40)), |o| {
+            senders(o, |info| info.rtt = Some(Duration::from_millis(20 + queue)));
+            path(o).with_acknowledgements.capacity = Some(capacity(1.0));
+            let found = path(o).with_data.capacity.as_mut().expect("there");
+            (found.loss, found.queueing_ns) = (Some(0.05), Some(1_000_000));
+            below(o, 0.0);
+        })
+    };
+    assert_eq!(causes(&waiting(25))[0], Cause::Asymmetric);
+    assert_ne!(causes(&waiting(1))[0], Cause::Asymmetric);
+}
+
+#[test]
+fn a_round_trip_longer_than_the_samples_is_no_stall() {
+    let slow = |round_trip: u64| {
+        changed(shaped(|shape| shape.megabits = 1.0), |o| {
+            for (index, moment) in o.connections[0].sender.iter_mut().enumerate() {
+                // An acknowledgement comes with every fourth sample.
+                let info = &mut moment.socket.info;
+                info.bytes_acknowledged = Some(ByteCount::new(index as u64 / 4 * 100_000));
+                info.rtt = Some(Duration::from_millis(round_trip));
+            }
+        })
+    };
+    let stalled = |observation: &TransferObservation| {
+        let states = diagnose(observation).states;
+        states.iter().find(|(state, _)| *state == SenderState::Stalled).map_or(0.0, |(_, share)| share.get())
+    };
+    assert!(stalled(&slow(20)) > 0.5, "{}", stalled(&slow(20)));
+    assert!(stalled(&slow(1200)) < 0.1, "{}", stalled(&slow(1200)));
 }
 
 #[test]
