@@ -406,6 +406,14 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
             Cause::ApplicationPacing,
             changed(losing(|_| ()), |o| o.asked.rate = Some(BitRate::from_bits_per_second(25e6))),
         ),
+        // It makes up for its start: the mean of the whole transfer is that rate.
+        (
+            Cause::ApplicationPacing,
+            changed(losing(|shape| shape.megabits = 26.0), |o| {
+                o.asked.rate = Some(BitRate::from_bits_per_second(25e6));
+                o.received = bytes(25e6 / 8.0 * 10.0);
+            }),
+        ),
         // Nor does pacing above what the path carries.
         (
             Cause::LinkRate,

@@ -1,7 +1,7 @@
 //! The sender had nothing to send, or was never ahead of the kernel, while no buffer was full.
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
-use linerate_units::{Ratio, SegmentCount};
+use linerate_units::{BitRate, Ratio, SegmentCount};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
@@ -26,12 +26,14 @@ const MIN_KEPT_SHARE: f64 = 0.98;
 /// Share of the samples that the kernel marks as limited by the application from which it always is.
 const MIN_MARKED_SHARE: f64 = 0.5;
 
-/// True when the program sends at the rate that it was asked for: its pauses are how it keeps the rate.
+/// True when the program sends at the rate that it was asked for, in the second half or in the mean of the whole transfer, where
+/// it makes up for a slow start: its pauses are how it keeps the rate.
 fn is_at_asked_rate(evidence: &TransferEvidence<'_>, least: f64) -> bool {
     let connections = evidence.observation.connections.len();
     evidence.observation.asked.rate.is_some_and(|each| {
         let all = each * SegmentCount::new(connections as u64).as_f64();
-        (least..=1.0 / least).contains(&(evidence.steady.bits_per_second() / all.bits_per_second()))
+        let is_near = |rate: BitRate| (least..=1.0 / least).contains(&(rate.bits_per_second() / all.bits_per_second()));
+        is_near(evidence.steady) || is_near(evidence.goodput)
     })
 }
 
