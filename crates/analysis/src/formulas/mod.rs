@@ -8,6 +8,7 @@ mod bandwidth_delay_product;
 mod bbr;
 mod buffer_delay;
 mod cubic;
+mod e_model;
 mod frame_rate;
 mod goodput_share;
 mod little;
@@ -35,6 +36,7 @@ pub use bandwidth_delay_product::{bandwidth_delay_product, round_trip_of_product
 pub use bbr::{bbr_goodput, bbr_loss_limit, bbr_window};
 pub use buffer_delay::buffer_delay;
 pub use cubic::{cubic_loss, cubic_rate};
+pub use e_model::{TransmissionRating, VoiceCodec, delay_impairment};
 pub use frame_rate::frames_in;
 pub use goodput_share::{InternetProtocol, SegmentFraming};
 pub use little::{little_in_flight, little_rate, little_round_trip};
@@ -76,6 +78,7 @@ pub mod entry {
     pub use super::bbr::FORMULA as BBR;
     pub use super::buffer_delay::FORMULA as BUFFER_DELAY;
     pub use super::cubic::FORMULA as CUBIC;
+    pub use super::e_model::FORMULA as E_MODEL;
     pub use super::frame_rate::FORMULA as FRAME_RATE;
     pub use super::goodput_share::FORMULA as GOODPUT_SHARE;
     pub use super::little::FORMULA as LITTLE;
@@ -101,7 +104,7 @@ pub mod entry {
 }
 
 /// All formulas of this module.
-pub const ALL: [FormulaDescription; 26] = [
+pub const ALL: [FormulaDescription; 27] = [
     entry::BANDWIDTH_DELAY_PRODUCT,
     entry::WINDOW_RATE,
     entry::USABLE_WINDOW,
@@ -128,6 +131,7 @@ pub const ALL: [FormulaDescription; 26] = [
     entry::TRANSFER_TIME_RATIO,
     entry::TCP_EFFICIENCY,
     entry::BUFFER_DELAY,
+    entry::E_MODEL,
 ];
 
 /// Returns true if two figures agree within a relative tolerance.

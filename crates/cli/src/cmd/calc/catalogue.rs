@@ -86,6 +86,7 @@ pub(super) const CATALOGUE: &[CatalogueEntry] = &[
             "--volume 1GB --rate 941M --actual 12s",
         ],
     ),
+    new("mos", &[entry::E_MODEL], &["150ms --loss 1%", "400ms", "60ms --loss 3% --codec g729a --burst-ratio 2"]),
 ];
 
 const fn new(

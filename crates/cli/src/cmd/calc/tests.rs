@@ -82,6 +82,8 @@ fn published_figures_come_out() {
         ("transfer --volume 101GiB --time 60s", "14.46 Gbit/s"),
         ("pacing 6.625MB 53ms", "1.2 Gbit/s"),
         ("buffer --rate 10G --rtt 117ms", "231"),
+        ("mos 0s", "mean opinion score: 4.409"),
+        ("mos 0s --loss 1% --codec g711-plain", "rating R: 75.2"),
     ] {
         let answer = evaluate(query).unwrap_or_else(|reason| panic!("{query}: {reason}"));
         let shown = answer.headline(TextStyle::plain());

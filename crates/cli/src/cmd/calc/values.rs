@@ -31,6 +31,11 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     above_zero(parse::time(text), "a time must be above zero")
 }
 
+/// Parses a time, possibly zero.
+pub(super) fn time_or_zero(text: &str) -> Result<Duration, String> {
+    parse::time(text).map_err(expected)
+}
+
 fn above_zero<T: Default + PartialEq>(parsed: Result<T, QuantityParseError>, reason: &str) -> Result<T, String> {
     let value = parsed.map_err(expected)?;
     if value == T::default() { Err(reason.to_owned()) } else { Ok(value) }

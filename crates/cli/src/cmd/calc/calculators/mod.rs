@@ -6,6 +6,7 @@ mod link;
 mod loss;
 mod memory;
 mod rfc6349;
+mod voice;
 
 use std::time::Duration;
 
@@ -66,6 +67,8 @@ pub(super) enum Calculator {
     Pages(memory::PagesArguments),
     /// Transfer time ratio, TCP efficiency and buffer delay (RFC 6349)
     Rfc6349(rfc6349::Rfc6349Arguments),
+    /// Mean opinion score of a call under delay and loss (E-model)
+    Mos(voice::MosArguments),
 }
 
 impl Calculator {
@@ -96,6 +99,7 @@ impl Calculator {
             Self::Sockets(arguments) => ("sockets", Ok(arguments.compute())),
             Self::Pages(arguments) => ("pages", arguments.compute()),
             Self::Rfc6349(arguments) => ("rfc6349", arguments.compute()),
+            Self::Mos(arguments) => ("mos", Ok(arguments.compute())),
         }
     }
 }
