@@ -1,5 +1,6 @@
 //! Computations over the samples of a measurement: [`formulas`] of transport and queues, [`statistics`], the metrics of
-//! [`ippm`], and the methods that find [`capacity`], [`path_mtu`], a [`policer`] and [`latency_under_load`].
+//! [`ippm`], the methods that find [`capacity`], [`path_mtu`], a [`policer`] and [`latency_under_load`], and the grades of
+//! [`traffic_profiles`].
 //!
 //! Input and output are quantities of `units` and plain types of this crate. Nothing here is serialised, does IO, reads a
 //! clock or draws random numbers that the caller did not seed.
@@ -15,3 +16,4 @@ pub mod path_mtu;
 pub mod policer;
 pub mod rfc6349;
 pub mod statistics;
+pub mod traffic_profiles;
