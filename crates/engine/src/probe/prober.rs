@@ -324,7 +324,7 @@ enum ProbeSchedule {
 impl ProbeSchedule {
     fn new(spacing: PacketSpacing, interval: Duration, start: MonotonicTime) -> Self {
         match spacing {
-            PacketSpacing::Periodic => Self::Periodic { next: start, interval },
+            PacketSpacing::Periodic | PacketSpacing::Bursts { .. } => Self::Periodic { next: start, interval },
             PacketSpacing::Poisson { seed } => Self::Poisson(PoissonProcess::new(seed, interval, start)),
         }
     }

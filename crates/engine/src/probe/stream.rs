@@ -224,13 +224,20 @@ impl PacketSchedule {
                 // Each packet of a stream with a count matters by itself; a stream with a duration is a load.
                 let loads = order.limit.count.is_none();
                 let burst = if loads { group(rate.time_to_send(order.size)?) } else { None };
-                let pacing = PacingOptions { rate, block: order.size, burst, timer: GRAIN, keeps_rate: false };
-                Self::Periodic(StreamPacer::new(pacing, start)?)
+                Self::periodic(order, rate, burst, start)?
+            }
+            PacketSpacing::Bursts { packets } => {
+                Self::periodic(order, rate, Some(PacketCount::new(u64::from(packets))), start)?
             }
             PacketSpacing::Poisson { seed } => {
                 Self::Poisson(PoissonProcess::new(seed, rate.time_to_send(order.size)?, start))
             }
         })
+    }
+
+    fn periodic(order: &SendOrder, rate: BitRate, burst: Option<PacketCount>, start: MonotonicTime) -> Option<Self> {
+        let pacing = PacingOptions { rate, block: order.size, burst, timer: GRAIN, keeps_rate: false };
+        StreamPacer::new(pacing, start).map(Self::Periodic)
     }
 
     fn turn(&mut self, now: MonotonicTime) -> SendPermission {

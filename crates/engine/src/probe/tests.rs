@@ -206,9 +206,10 @@ fn a_stream_up_arrives_packet_by_packet() {
 }
 
 #[test]
-fn a_stream_down_is_periodic_or_poisson() {
+fn a_stream_down_is_periodic_or_poisson_or_has_bursts() {
     let (session, _) = open(ServerOptions::default());
-    for spacing in [PacketSpacing::Periodic, PacketSpacing::Poisson { seed: 3 }] {
+    let all = [PacketSpacing::Periodic, PacketSpacing::Poisson { seed: 3 }, PacketSpacing::Bursts { packets: 10 }];
+    for spacing in all {
         let order = SendOrder { spacing, ..order(&session, 200, 1.6) };
         let reception = session.receive(order.stream, RecordDetail::Arrivals).expect("a free stream");
         session.far_send(order).expect("a free stream");
@@ -231,6 +232,10 @@ fn a_stream_down_is_periodic_or_poisson() {
             // longer than a quarter of the mean with a probability of e^-50.
             PacketSpacing::Poisson { .. } => {
                 assert!(whole > 199.0 - 5.0 * 14.2 && shortest < 0.25, "{whole} {shortest}");
+            }
+            // Of 20 bursts the last begins after 190 ms; the packets of a burst have one time of sending.
+            PacketSpacing::Bursts { .. } => {
+                assert!(whole >= 189.9 && times.chunks(10).all(|burst| burst[9] - burst[0] < 5.0), "{times:?}");
             }
         }
     }

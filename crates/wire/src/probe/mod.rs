@@ -60,6 +60,9 @@ use linerate_units::ByteCount;
 /// Name of the feature "probe sessions" in a server's hello.
 pub const PROBE_FEATURE: &str = "probe";
 
+/// Name of the feature "streams of bursts" in a server's hello.
+pub const BURSTS_FEATURE: &str = "bursts";
+
 /// Largest request that a server accepts.
 pub const MAX_REQUEST_LENGTH: ByteCount = ByteCount::from_kibibytes(16);
 

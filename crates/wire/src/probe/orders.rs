@@ -106,6 +106,11 @@ pub enum PacketSpacing {
         /// Seed of the random numbers.
         seed: u64,
     },
+    /// Bursts of packets that leave together, at equal intervals; servers with [`super::BURSTS_FEATURE`] know it.
+    Bursts {
+        /// Packets of a burst, 1 to 64.
+        packets: u16,
+    },
 }
 
 /// Request to send a stream.
@@ -149,6 +154,8 @@ impl SendOrder {
     pub const LARGEST: ByteCount = ByteCount::new(65507);
     /// Highest rate.
     pub const MAX_BITS_PER_SECOND: f64 = 1e12;
+    /// Most packets of a burst.
+    pub const MAX_BURST_PACKETS: u16 = 64;
     /// Longest stream.
     pub const LONGEST: Duration = Duration::from_secs(3600);
     /// Maximum packets per second of a Poisson stream.
@@ -171,6 +178,10 @@ impl SendOrder {
         let packets = self.rate.bytes_per_second() / self.size.as_f64();
         if matches!(self.spacing, PacketSpacing::Poisson { .. }) && packets > Self::MAX_POISSON_PACKETS_PER_SECOND {
             return Err("a Poisson stream has at most 100 000 packets a second");
+        }
+        let bursts = 1..=Self::MAX_BURST_PACKETS;
+        if matches!(self.spacing, PacketSpacing::Bursts { packets } if !bursts.contains(&packets)) {
+            return Err("a burst has 1 to 64 packets");
         }
         if self.limit.count.is_some_and(|count| count.is_zero() || count.get() > u64::from(u32::MAX)) {
             return Err("a stream has 1 to 4294967295 packets");

@@ -208,6 +208,9 @@ fn messages_are_as_documented() {
     let order = StreamRequest::Send(SendOrder { spacing: PacketSpacing::Poisson { seed: 7 }, ..send_order() }).encode();
     let text = r#"{"send":{"stream":1000,"size":1472,"rate":25000000000,"spacing":{"poisson":{"seed":7}},"limit":{"count":4294967295,"duration":null},"type_of_service":184,"dont_fragment":true}}"#;
     assert_eq!(String::from_utf8_lossy(&order[5..]), text);
+    let bursts = StreamRequest::Send(SendOrder { spacing: PacketSpacing::Bursts { packets: 9 }, ..send_order() });
+    assert!(String::from_utf8_lossy(&bursts.encode()).contains(r#""spacing":{"bursts":{"packets":9}}"#));
+    stays_the_same_request(&bursts);
     let answer = ProbeResponse::Records(records(vec![record(3, 1_000, 2_000), record(4, 1_500, 2_700)])).encode();
     let text = r#"{"records":{"stream":65535,"sequence":[3,1],"sent":[1000,500],"arrived":[2000,700],"size":[64],"ttl":[57],"tos":[3],"last":true,"not_kept":18446744073709551615,"dropped_in_host":0}}"#;
     assert_eq!(String::from_utf8_lossy(&answer[5..]), text);
@@ -225,6 +228,8 @@ fn values_out_of_range_are_refused() {
         SendOrder { rate: BitRate::ZERO, ..send_order() },
         SendOrder { rate: BitRate::from_bits_per_second(1.1e12), ..send_order() },
         SendOrder { spacing: PacketSpacing::Poisson { seed: 0 }, ..send_order() },
+        SendOrder { spacing: PacketSpacing::Bursts { packets: 0 }, ..send_order() },
+        SendOrder { spacing: PacketSpacing::Bursts { packets: 65 }, ..send_order() },
         SendOrder { limit: SendLimit { count: Some(PacketCount::ZERO), duration: None }, ..send_order() },
         SendOrder { limit: SendLimit { count: Some(PacketCount::new(1 << 32)), duration: None }, ..send_order() },
         SendOrder { limit: SendLimit { count: None, duration: Some(Duration::ZERO) }, ..send_order() },

@@ -24,7 +24,8 @@ use linerate_units::{ByteCount, MonotonicTime, Port};
 use linerate_wire::cookie::{Cookie, SessionToken, TOKEN_LENGTH};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::probe::{
-    PROBE_FEATURE, ProbeMessageDecoder, ProbeResponse, RR_FEATURE, RequestRefused, RrOrder, ServerHello, StreamRequest,
+    BURSTS_FEATURE, PROBE_FEATURE, ProbeMessageDecoder, ProbeResponse, RR_FEATURE, RequestRefused, RrOrder,
+    ServerHello, StreamRequest,
 };
 use linerate_wire::quic::{QUIC_FEATURE, QuicOrder};
 
@@ -215,7 +216,7 @@ impl ServedProbeSession {
 
     fn admit(&mut self) -> Result<(), SessionEnd> {
         let quic = self.start.options.quic.as_ref().map(|_| QUIC_FEATURE);
-        let features: Vec<&str> = [PROBE_FEATURE, RR_FEATURE].into_iter().chain(quic).collect();
+        let features: Vec<&str> = [PROBE_FEATURE, RR_FEATURE, BURSTS_FEATURE].into_iter().chain(quic).collect();
         let hello = ProbeResponse::Hello(ServerHello::new(&features));
         self.start.control.queue(&hello.encode()).map_err(|_| SessionEnd::Closed)?;
         if self.start.options.authenticator.is_none() {
