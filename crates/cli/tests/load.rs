@@ -223,3 +223,85 @@ fn one_queue_for_all_is_no_dual_queue() {
     let per_flow = dual_queues("queue = \"fq_codel\"\n", "down");
     assert_eq!(text(&per_flow, "/0/finding"), "no_queue", "{per_flow}");
 }
+
+fn profile<'a>(document: &'a Value, name: &str, kind: &str) -> &'a Value {
+    let result = array(document, "/profiles").iter().find(|result| result["profile"] == name);
+    let result = result.unwrap_or_else(|| panic!("no profile {name}: {document}"));
+    let phase = array(result, "/phases").iter().find(|phase| phase["kind"] == kind);
+    phase.unwrap_or_else(|| panic!("no phase {kind}: {result}"))
+}
+
+#[test]
+fn profiles_run_next_to_each_phase() {
+    let server = serve();
+    let profiles = ["--phases", "down", "--profile", "voice,game,video-call,backup", "--profile", "voice"];
+    let document = run(load(server.port, &profiles), LIMIT).expect_code(0).json();
+    let names: Vec<&str> = array(&document, "/profiles").iter().map(|result| text(result, "/profile")).collect();
+    assert_eq!(names, ["voice", "game", "video_call", "backup"]);
+    for (name, up, down) in [("voice", 50.0, 50.0), ("game", 59.0, 59.0), ("video_call", 270.0, 270.0)] {
+        for kind in ["idle", "down"] {
+            let found = profile(&document, name, kind);
+            assert_eq!((number(found, "/up/sent"), number(found, "/down/sent")), (up, down), "{found}");
+            assert!(number(found, "/down/delay/p99_ns") >= 0.0, "{found}");
+            assert_eq!(text(found, "/figures/kind"), name, "{found}");
+        }
+    }
+    assert!((1.0..=4.5).contains(&number(profile(&document, "voice", "down"), "/figures/mos")));
+    assert!(number(profile(&document, "backup", "idle"), "/figures/goodput_bits_per_second") > 1e6);
+    assert_eq!(profile(&document, "backup", "idle")["up"], Value::Null);
+}
+
+#[test]
+fn profiles_need_a_linerate_at_the_far_end() {
+    let server = Server::start(Program::Iperf3, &[]);
+    let ended = run(load(server.port, &["--profile", "voice"]), LIMIT).expect_code(2);
+    assert!(ended.stderr.contains("linerate serve") && ended.stderr.contains("--profile"), "{}", ended.stderr);
+}
+
+#[test]
+fn bufferbloat_ruins_a_call_and_a_game_and_fair_queueing_saves_them() {
+    let arguments = ["load", "far", "--json", "--quiet", "--phases", "up", "--time", "5s", "--profile", "all"];
+    let bloated = lab("cable-bloat", &arguments).json();
+    let fair = lab("cable-fq-codel", &arguments).json();
+    let score = |document: &Value, kind| number(profile(document, "voice", kind), "/figures/mos");
+    // 32.5 ms and 20 ms for a packet: R is about 92.
+    for document in [&bloated, &fair] {
+        assert!(score(document, "idle") > 4.3, "{}", profile(document, "voice", "idle"));
+        assert_eq!(profile(document, "game", "idle")["letter"], "A");
+        let delay = number(profile(document, "voice", "idle"), "/up/delay/median_ns") / 1e6;
+        assert!((32.0..34.0).contains(&delay), "{delay} ms");
+    }
+    // 1.2 s in one direction are 0.6 s for each side: R is about 45.
+    assert!(score(&bloated, "up") < 2.6, "{}", profile(&bloated, "voice", "up"));
+    assert_eq!(profile(&bloated, "voice", "up")["letter"], "F");
+    assert!(score(&fair, "up") > 4.2, "{}", profile(&fair, "voice", "up"));
+    assert_eq!(profile(&bloated, "game", "up")["letter"], "F");
+    assert!(number(profile(&fair, "game", "up"), "/figures/missed_share") < 0.15, "{}", profile(&fair, "game", "up"));
+    // The downlink carries the stream either way.
+    assert_eq!(profile(&fair, "streaming", "up")["figures"]["stalls"], 0, "{}", profile(&fair, "streaming", "up"));
+    // A backup fills a modem of 1.2 s.
+    assert_eq!(profile(&bloated, "backup", "idle")["letter"], "F");
+    assert!(number(profile(&fair, "backup", "idle"), "/figures/added_p95_ns") < 30e6);
+}
+
+#[test]
+fn random_loss_gives_the_score_of_the_formula() {
+    let path = OwnPath::new(
+        "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"20 Mbit/s\"\ndelay = \"10 ms\"\n\
+         buffer = \"100 packets\"\nloss = \"3 %\"\n",
+    );
+    let arguments = ["load", "far", "--json", "--quiet", "--phases", "down", "--profile", "voice", "--time", "20s"];
+    let document = lab(&path.file, &[&arguments[..], &["--min-mos", "3.5"]].concat()).json();
+    let idle = profile(&document, "voice", "idle");
+    for direction in ["up", "down"] {
+        let missing = number(idle, &format!("/figures/{direction}/missing_share"));
+        // Four standard deviations of 1000 packets are 2.2 %.
+        assert!((0.008..0.052).contains(&missing), "{missing}");
+        // R = 93.2 − 0.9 (30 ms) − 95 × loss / (loss / BurstR + 25.1).
+        let bursts = number(idle, &format!("/figures/{direction}/burst_ratio"));
+        let rating = 92.3 - 95.0 * missing * 100.0 / (missing * 100.0 / bursts + 25.1);
+        let expected = 1.0 + 0.035 * rating + 7e-6 * rating * (rating - 60.0) * (100.0 - rating);
+        let found = number(idle, &format!("/figures/{direction}/mos"));
+        assert!((found - expected).abs() < 0.03, "{direction}: {found}, by the formula {expected}");
+    }
+}

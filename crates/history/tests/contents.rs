@@ -116,6 +116,7 @@ fn load() -> impl Strategy<Value = RunResult> {
             responsiveness: None,
             queues: Vec::new(),
             dual_queues: Vec::new(),
+            profiles: Vec::new(),
             contamination: None,
             unknown: Vec::new(),
             notes,

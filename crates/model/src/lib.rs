@@ -34,3 +34,4 @@ pub mod stream;
 pub mod summary;
 pub mod tcp_info;
 pub mod throughput;
+pub mod traffic_profile;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::path::{PathHop, PeerKind, UnknownValue};
 use super::report::TestTermination;
 use super::summary::DurationDistribution;
+use super::traffic_profile::ProfileResult;
 pub use linerate_analysis::latency_under_load::{DualQueue, LatencyClass, LatencyGrade, ResponsivenessMethod};
 use linerate_analysis::statistics::SampleSummary;
 use linerate_units::serde::nanoseconds;
@@ -53,6 +54,9 @@ pub struct LoadDocument {
     /// Dual queue per loaded direction, where ECN codepoints were probed.
     #[serde(default)]
     pub dual_queues: Vec<DualQueueFinding>,
+    /// Traffic profiles next to each phase, where they were requested.
+    #[serde(default)]
+    pub profiles: Vec<ProfileResult>,
     /// Cross traffic during the phases.
     pub contamination: Option<TrafficContamination>,
     /// Values that could not be measured: key → reason.

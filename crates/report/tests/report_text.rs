@@ -132,6 +132,17 @@ fn the_latency_table_has_its_rows() {
 }
 
 #[test]
+fn profiles_have_their_grades_in_plain_words() {
+    let text = plain(&runs::load(1));
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for needed in
+        ["voice, up F nearly all users", "game, idle B playable", "voice, both, up 500 3 2", "whose offset is"]
+    {
+        assert!(flat.contains(needed), "{needed} in {text}");
+    }
+}
+
+#[test]
 fn many_connections_are_seen_together() {
     let text = plain(&runs::load_of_connections());
     let (_, chart) = text.split_once("\nThroughput\n").expect("the chart");

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use linerate_units::Ratio;
 
-/// Grade of latency under load, best first; grades of traffic profiles have the same letters and bounds of their own
-/// ([`crate::traffic_profiles`]).
+/// Grade of latency under load, best first. Traffic profiles use the same letters, with bounds of their own.
 ///
 /// The thresholds are those of `DSLReports`, also used by Waveform and `LibreQoS`; as with `LibreQoS`, the worse
 /// direction counts, where `DSLReports` uses the mean of both: a call breaks up by the worse one.

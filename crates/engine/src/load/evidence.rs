@@ -1,6 +1,7 @@
 //! Measured evidence: samples of probes, of the load's connections and of interfaces, without any judgement.
 
 use core::time::Duration;
+use linerate_analysis::ippm::ClockRelation;
 use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
 use std::net::IpAddr;
@@ -9,6 +10,7 @@ use linerate_analysis::latency_under_load::ForeignProbe;
 use linerate_model::load::PhaseKind;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio, TypeOfService};
 
+use super::profiles::ProfileEvidence;
 use super::traffic::PhaseTraffic;
 use crate::probe::messages::LoadSample;
 
@@ -206,6 +208,10 @@ pub(super) struct LoadEvidence {
     pub(super) far_distance: Option<u8>,
     /// Codepoints with which ECT(1) arrived; `None` where it was not probed.
     pub(super) ect1: Option<Ect1Arrivals>,
+    /// Traffic profiles, phase by phase.
+    pub(super) profiles: Vec<ProfileEvidence>,
+    /// Relation of the hosts' clocks; `None` without answered UDP probes.
+    pub(super) clocks: Option<ClockRelation>,
 }
 
 /// Probes with ECT(1) and their answers by the codepoint on arrival.

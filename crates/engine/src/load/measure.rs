@@ -3,7 +3,7 @@
 use core::time::Duration;
 use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
-use linerate_units::CompactSort;
+use linerate_units::{CompactSort, MonotonicTime};
 
 use linerate_analysis::statistics::SampleSummary;
 use linerate_model::load::PhaseKind;
@@ -16,12 +16,15 @@ use super::foreign::ForeignProbes;
 use super::probes::RunningProbes;
 use super::record::LoadRecord;
 use super::traffic::{OwnBytes, TrafficMeter};
-use super::{LoadEvent, LoadFigures, stage};
+use super::{LoadEvent, LoadFigures, profiles, stage};
 use crate::course::AbortReason;
 use crate::probe::{ApplicationPing, LoadConnection, LoadOptions, ProbeError, ProbeSession};
 
 /// Polling interval of the idle phase.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Time whose round trips are shown next to a profile, in nanoseconds.
+const RECENT: u64 = 500_000_000;
 
 /// State shared by the phases.
 pub(super) struct LoadTest<'s> {
@@ -31,6 +34,8 @@ pub(super) struct LoadTest<'s> {
     pub(super) infos: Vec<ProbeReading>,
     /// Upper bound of the round trips of the idle path.
     pub(super) idle_limit: Option<Duration>,
+    /// Traffic of the profiles of the present phase.
+    pub(super) profile_bytes: OwnBytes,
     pings: Vec<ProbeReading>,
     congestion_control: Option<String>,
     confirmed: Vec<String>,
@@ -65,6 +70,7 @@ pub(super) fn measure(record: &mut LoadRecord<'_>, session: &ProbeSession) -> Re
         meter: TrafficMeter::new(Some(session), session.peer()),
         infos: Vec::new(),
         idle_limit: None,
+        profile_bytes: OwnBytes::default(),
         pings: Vec::new(),
         congestion_control: record.options.congestion_control.clone(),
         confirmed: Vec::new(),
@@ -134,13 +140,27 @@ fn idle(record: &mut LoadRecord<'_>, test: &mut LoadTest<'_>) -> Result<(), Abor
     result?;
     let latest: Vec<Duration> = test.probes.latest().iter().filter_map(ProbeReading::round_trip).collect();
     test.idle_limit = SampleSummary::of(&latest).map(|summary| summary.p95.mul_f64(1.2) + Duration::from_millis(5));
+    let running = profiles::run(record, test, PhaseKind::Idle, &mut |record, test, end| {
+        record.wait_until(end)?;
+        report_idle(record, test, MonotonicTime::from_nanos(end.as_nanos().saturating_sub(RECENT)), None);
+        Ok(())
+    })?;
+    profiles::collect(record, test, PhaseKind::Idle, running)?;
     let time = clock::monotonic_now().since(from);
     let beside = test.probes.traffic(rounds) + stage::foreign_traffic(record, time);
+    let own = own.and(test.take_profile_bytes(record));
     let (near, far) = test.meter.since(&before, own.both_ways(beside), linerate_units::ByteCount::ZERO);
     if let Some(phase) = record.current() {
         (phase.near, phase.far) = (near, far);
     }
     Ok(())
+}
+
+/// Reports the median of the round trips since `since`.
+fn report_idle(record: &mut LoadRecord<'_>, test: &LoadTest<'_>, since: MonotonicTime, left: Option<Duration>) {
+    let recent = test.probes.answered_since(since);
+    let round_trip = SampleSummary::of(&recent).map(|summary| summary.median);
+    record.tell(&LoadEvent::Progress(LoadFigures { round_trip, left, ..LoadFigures::default() }));
 }
 
 fn watch_idle(
@@ -162,10 +182,7 @@ fn watch_idle(
         if let Some(rtt) = quiet.tcp_info().and_then(|info| info.rtt) {
             test.infos.push(ProbeReading::answered(now, rtt));
         }
-        let recent = test.probes.answered_since(window.from);
-        let round_trip = SampleSummary::of(&recent).map(|summary| summary.median);
-        let left = Some(window.to.since(now));
-        record.tell(&LoadEvent::Progress(LoadFigures { round_trip, left, ..LoadFigures::default() }));
+        report_idle(record, test, window.from, Some(window.to.since(now)));
     }
     // The last pings are answered before the connection ends.
     quiet.set_ping_interval(None);
@@ -213,6 +230,14 @@ impl LoadTest<'_> {
         }
     }
 
+    /// Takes the traffic of the present phase's profiles, and adds it to that of the measurement.
+    pub(super) fn take_profile_bytes(&mut self, record: &mut LoadRecord<'_>) -> OwnBytes {
+        let own = core::mem::take(&mut self.profile_bytes);
+        record.sent += own.sent;
+        record.received += own.received;
+        own
+    }
+
     /// The next connection's number.
     pub(super) fn next_number(&mut self) -> u32 {
         self.number += 1;
@@ -237,6 +262,7 @@ impl LoadTest<'_> {
 
     fn finish(self, record: &mut LoadRecord<'_>) {
         record.document.congestion_control = Some(self.confirmed.join(", ")).filter(|names| !names.is_empty());
+        record.evidence.clocks = self.probes.clocks();
         let (mut classes, ect1) = self.probes.stop();
         record.evidence.ect1 = ect1;
         let handshakes = record

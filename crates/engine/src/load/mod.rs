@@ -10,6 +10,7 @@
 //! | `iperf3`, `bare` | other peers |
 //! | `stage` | one loaded phase: connections, and when counting begins |
 //! | `probes`, `echo`, `foreign` | the probes |
+//! | `profiles` | traffic of applications next to each phase |
 //! | `traffic` | interface traffic, and the measurement's own share of it |
 //! | `evidence` | measured evidence |
 //! | `summary`, `verdict`, `dual_queue`, `series`, `readings` | conclusions from it: no clocks, no sockets |
@@ -22,6 +23,7 @@ mod foreign;
 mod iperf3;
 mod measure;
 mod probes;
+mod profiles;
 mod readings;
 mod record;
 mod series;
@@ -34,6 +36,7 @@ mod verdict;
 
 use core::time::Duration;
 
+use linerate_analysis::traffic_profiles::TrafficProfile;
 use linerate_documents::run::{PhaseSpan, SampleSeries};
 use linerate_model::limit::LimitShares;
 use linerate_model::load::{LoadDocument, PhaseKind};
@@ -42,10 +45,13 @@ use linerate_units::{BitRate, ByteCount, StreamCount};
 
 use crate::course::{self, AbortReason, FarService};
 use crate::probe::messages::FarFacts;
-use crate::probe::{ProbeError, ProbeTarget};
+use crate::probe::{AnsweringService, ProbeError, ProbeTarget};
 use record::LoadRecord;
 
 pub use readings::{ClassRoundTrips, LoadTestSamples, PhaseSamples};
+
+/// Time between two profiles.
+const PROFILE_SETUP: Duration = Duration::from_secs(2);
 
 /// Options of a measurement of latency under load.
 #[derive(Clone, Debug)]
@@ -74,6 +80,8 @@ pub struct LoadTestOptions {
     pub codepoints: bool,
     /// True when the hops next to this host are probed, to locate the queue.
     pub hops: bool,
+    /// Traffic profiles that run next to each phase, each for the time of a loaded phase; streams for 20 s at least.
+    pub profiles: Vec<TrafficProfile>,
 }
 
 impl LoadTestOptions {
@@ -93,6 +101,7 @@ impl LoadTestOptions {
             foreign_probes: true,
             codepoints: false,
             hops: true,
+            profiles: Vec::new(),
         }
     }
 
@@ -100,9 +109,11 @@ impl LoadTestOptions {
     /// the longest ramps and queues that drain slowly.
     #[must_use]
     pub fn expected_time(&self) -> (Duration, Duration) {
+        let profiles: Duration =
+            self.profiles.iter().map(|profile| profile.duration(self.load_time) + PROFILE_SETUP).sum();
         let each = |kind: &PhaseKind, ramp: Duration, drain: Duration| match kind {
-            PhaseKind::Idle => self.idle_time,
-            _ => ramp + self.load_time + drain,
+            PhaseKind::Idle => self.idle_time + profiles,
+            _ => ramp + self.load_time + profiles + drain,
         };
         let total = |ramp: Duration, drain: Duration| self.phases.iter().map(|kind| each(kind, ramp, drain)).sum();
         let usual = self.ramp_limit.min(Duration::from_secs(5));
@@ -124,6 +135,8 @@ pub enum LoadEvent {
     Phase(PhaseKind),
     /// The load is stable, or its ramp has ended: it counts from now on, for this duration.
     Counting(PhaseKind, Duration),
+    /// A traffic profile begins next to the load of the phase, for this duration.
+    Profile(PhaseKind, TrafficProfile, Duration),
     /// Current figures, a few times a second.
     Progress(LoadFigures),
     /// Note for the user.
@@ -181,11 +194,16 @@ fn measure(record: &mut LoadRecord<'_>) -> Result<(), AbortReason> {
     match course::far_end(&record.options.target, record.stop)? {
         FarService::Probes(session) => measure::measure(record, &session),
         FarService::Tests { outdated } => {
+            let answering = if outdated { AnsweringService::WithoutProbes } else { AnsweringService::Iperf3 };
+            profiles::check_far_end(record, answering)?;
             if outdated {
                 record.note(course::OUTDATED_NOTE);
             }
             iperf3::measure(record)
         }
-        FarService::Neither(error) => bare::measure(record, &error.to_string()),
+        FarService::Neither(error) => {
+            profiles::check_far_end(record, AnsweringService::Silence)?;
+            bare::measure(record, &error.to_string())
+        }
     }
 }

@@ -2,12 +2,14 @@
 //! codepoints of ECN.
 
 use core::time::Duration;
+use linerate_analysis::ippm::{ClockRelation, RoundTrip};
 use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
 use linerate_model::header_mark::HeaderMark;
 use std::net::SocketAddr;
 
 use linerate_sys::clock;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, Dscp, MonotonicTime, WallTime};
 use linerate_wire::stamp::BASE_LENGTH;
 
@@ -170,6 +172,22 @@ impl RunningProbes {
             return results.iter().map(plain).filter(|reading| reading.sent >= from).collect();
         }
         self.echoes.as_ref().map(|echoes| echoes.since(from)).unwrap_or_default()
+    }
+
+    /// Relation of the hosts' clocks, by all answered probes; `None` without any.
+    pub(super) fn clocks(&self) -> Option<ClockRelation> {
+        let monotonic = |time: WallTime| MonotonicTime::from_nanos(nanoseconds(time.since_unix_epoch()));
+        let results = self.best_effort.as_ref()?.since(0);
+        let round_trip = |probe: &ProbeResult| {
+            let answer = probe.answer.as_ref()?;
+            Some(RoundTrip {
+                sent: monotonic(probe.sent.wall),
+                far_received: monotonic(answer.far_received?),
+                far_sent: monotonic(answer.far_sent?),
+                received: monotonic(answer.received.wall),
+            })
+        };
+        ClockRelation::of(&results.iter().filter_map(round_trip).collect::<Vec<_>>())
     }
 
     /// Ends the probes after a short wait for missing answers.

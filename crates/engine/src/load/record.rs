@@ -55,6 +55,7 @@ impl<'a> LoadRecord<'a> {
             responsiveness: None,
             queues: Vec::new(),
             dual_queues: Vec::new(),
+            profiles: Vec::new(),
             contamination: None,
             unknown: Vec::new(),
             notes: Vec::new(),

@@ -14,6 +14,7 @@ use linerate_units::{BitRate, ByteCount, MonotonicTime, display};
 use super::evidence::{ConnectionEvidence, CountingWindow, ProbeFate, ProbeReading};
 use super::foreign::{self, ForeignProbes};
 use super::measure::LoadTest;
+use super::profiles::{self, RunningProfile};
 use super::record::LoadRecord;
 use super::traffic::OwnBytes;
 use super::{LoadEvent, LoadFigures};
@@ -139,13 +140,17 @@ pub(super) fn run(record: &mut LoadRecord<'_>, test: &mut LoadTest<'_>, kind: Ph
         *to = (*to).min(clock::monotonic_now());
     }
     let (own, lost_down) = stage.end(record, test);
-    let drained = result.and_then(|()| drain(record, test, &foreign));
+    let drained = result.and_then(|running| {
+        drain(record, test, Some(&foreign))?;
+        profiles::collect(record, test, kind, running)
+    });
     LoadTest::store_foreign(record, foreign);
     // Additional traffic of datagrams, echoes and new connections.
     let time = clock::monotonic_now().since(began);
     let beside = test.probes.traffic(rounds) + foreign_traffic(record, time);
     record.sent += own.sent;
     record.received += own.received;
+    let own = own.and(test.take_profile_bytes(record));
     if drained.is_ok() {
         let (near, far) = test.meter.since(&before, own.both_ways(beside), lost_down);
         if let Some(phase) = record.current() {
@@ -167,14 +172,15 @@ impl LoadPhaseRun {
         record: &mut LoadRecord<'_>,
         test: &mut LoadTest<'_>,
         foreign: &mut ForeignProbes,
-    ) -> Result<(), AbortReason> {
+    ) -> Result<Vec<RunningProfile>, AbortReason> {
         self.open(record, test)?;
         for connection in &self.connections {
             connection.start()?;
         }
         self.ramp(record, test)?;
         self.count(record, test, foreign)?;
-        self.await_answers(record)
+        self.await_answers(record)?;
+        profiles::run(record, test, self.kind, &mut |record, test, end| self.tick(record, test, Some(end)))
     }
 
     fn open(&mut self, record: &mut LoadRecord<'_>, test: &mut LoadTest<'_>) -> Result<(), AbortReason> {
@@ -417,7 +423,11 @@ fn sample_own_queue(record: &mut LoadRecord<'_>, test: &LoadTest<'_>) {
 }
 
 /// Waits until round trips are as short as on the idle path again, and for packets in flight.
-fn drain(record: &mut LoadRecord<'_>, test: &LoadTest<'_>, foreign: &ForeignProbes) -> Result<(), AbortReason> {
+pub(super) fn drain(
+    record: &mut LoadRecord<'_>,
+    test: &LoadTest<'_>,
+    foreign: Option<&ForeignProbes>,
+) -> Result<(), AbortReason> {
     const IN_A_ROW: usize = 3;
     let began = clock::monotonic_now();
     let limit = began + LONGEST_DRAIN;
@@ -435,7 +445,7 @@ fn drain(record: &mut LoadRecord<'_>, test: &LoadTest<'_>, foreign: &ForeignProb
                 near.count() >= IN_A_ROW
             }
         };
-        if drained && foreign.is_idle() {
+        if drained && foreign.is_none_or(ForeignProbes::is_idle) {
             return Ok(());
         }
         if now >= limit {

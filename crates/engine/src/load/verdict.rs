@@ -16,10 +16,10 @@ use linerate_model::path::{PathHop, PeerKind, UnknownValue};
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Ratio, display};
 
-use super::dual_queue;
 use super::evidence::{CountingWindow, ForeignConnection, HopSamples, LoadEvidence, PhaseEvidence};
 use super::summary::{self, IdleBaseline, round_trips};
 use super::traffic::PhaseTraffic;
+use super::{dual_queue, profiles};
 
 /// Smallest growth of a one-way delay that counts as growth.
 const MIN_DELAY_GROWTH: Duration = Duration::from_millis(5);
@@ -46,6 +46,7 @@ pub(super) fn complete(
         LOADED_DIRECTIONS.into_iter().filter_map(|direction| queue_location(evidence, direction)).collect();
     document.dual_queues =
         LOADED_DIRECTIONS.into_iter().filter_map(|direction| dual_queue::find(evidence, direction)).collect();
+    document.profiles = profiles::results(evidence, started);
     grade(document, evidence);
     explain(document, evidence);
 }

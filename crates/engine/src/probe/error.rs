@@ -32,6 +32,12 @@ pub enum ProbeError {
     /// The port is open, but its service has no probe sessions.
     #[error("the far end has no probe service: {}", describe(*.0))]
     NoProbeService(AnsweringService),
+    /// The service has no probe sessions, which traffic profiles need.
+    #[error(
+        "traffic profiles need a linerate at the far end ({}): start `linerate serve` there, or omit --profile",
+        describe(*.0)
+    )]
+    NoProfiles(AnsweringService),
     /// The far end is unreachable: the failed operation, and the kernel's reason.
     #[error("{0}")]
     Unreachable(String),

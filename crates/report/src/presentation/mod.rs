@@ -73,7 +73,12 @@ pub struct SettingsInEffect {
 }
 
 /// Figures that say most about a run, by kind, in order of importance.
-const LEAD_FIGURES: [&str; 10] = [
+const LEAD_FIGURES: [&str; 15] = [
+    "voice_mos",
+    "game_missed_share",
+    "video_call_frozen_share",
+    "streaming_stalled_share",
+    "backup_added_p95",
     "added_up_p95",
     "added_down_p95",
     "goodput_up",

@@ -1,7 +1,8 @@
 //! Verdict on latency under load in one sentence.
 
 use linerate_model::direction::Direction;
-use linerate_model::load::LatencyClass;
+use linerate_model::load::{LatencyClass, LatencyGrade};
+use linerate_model::traffic_profile::ProfileResult;
 use std::time::Duration;
 
 use linerate_model::load::{CodepointDelay, DualQueue, DualQueueFinding, LoadDocument, PhaseKind};
@@ -9,7 +10,7 @@ use linerate_units::display;
 
 /// Grade and its basis, then the round trips.
 pub fn sentence(document: &LoadDocument) -> String {
-    let times = format!("{}{}", round_trips(document), dual_queues(document));
+    let times = format!("{}{}{}", profiles(document), round_trips(document), dual_queues(document));
     match (&document.grade, &document.ungraded_because) {
         (Some(grade), _) => {
             let direction = match grade.direction {
@@ -26,6 +27,22 @@ pub fn sentence(document: &LoadDocument) -> String {
         (None, Some(reason)) => format!("No grade, as {reason}{times}."),
         (None, None) => "Nothing could be measured.".to_owned(),
     }
+}
+
+/// Letters of the traffic profiles, with the phase in which they were lowest.
+fn profiles(document: &LoadDocument) -> String {
+    let one = |result: &ProfileResult| {
+        let name = result.profile.name();
+        let Some((letter, worst)) = result.letter.zip(result.worst()) else { return format!("; {name} unknown") };
+        let score = result.lowest_score().map(|score| format!("MOS {score:.2} ")).unwrap_or_default();
+        let place = if letter <= LatencyGrade::A && score.is_empty() {
+            String::new()
+        } else {
+            format!(" ({score}{})", load_label(worst.kind))
+        };
+        format!("; {name} {letter}{place}")
+    };
+    document.profiles.iter().map(one).collect()
 }
 
 /// Class of probes that applications resemble most, among those with round trips.

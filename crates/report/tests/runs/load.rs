@@ -14,6 +14,10 @@ use linerate_model::load::{
 };
 use linerate_model::path::{PeerKind, UnknownValue};
 use linerate_model::summary::DurationDistribution;
+use linerate_model::traffic_profile::{
+    GameFigures, ProfileFigures, ProfilePackets, ProfilePhase, ProfileResult, TrafficProfile, VoiceDirection,
+    VoiceFigures,
+};
 use linerate_units::serde::nanoseconds;
 
 use super::{MILLISECOND, Noise, SECOND, STARTED, complete, figure, real, run, span, times, unknown_figure, whole};
@@ -130,6 +134,7 @@ pub(super) fn document(share: f64) -> LoadDocument {
             hops: Vec::new(),
         }],
         dual_queues: Vec::new(),
+        profiles: vec![voice(share), game(share)],
         contamination: Some(TrafficContamination {
             spoils: false,
             share: 0.002,
@@ -141,6 +146,61 @@ pub(super) fn document(share: f64) -> LoadDocument {
         }],
         notes: vec!["EF is treated as best effort on this path.".to_owned()],
     }
+}
+
+fn profile(
+    profile: TrafficProfile,
+    share: f64,
+    letters: [LatencyGrade; 2],
+    figures: impl Fn(f64) -> ProfileFigures,
+) -> ProfileResult {
+    let phase = |(kind, _, full): (PhaseKind, &str, f64)| {
+        let full = if kind == PhaseKind::Idle { full } else { full * share };
+        let letter = letters[usize::from(full > 200.0)];
+        let packets = ProfilePackets {
+            sent: 500,
+            lost: 3,
+            late: Some(2),
+            delay: Some(loaded(full / 2.0)),
+            delay_error_ns: Some(9 * MILLISECOND),
+        };
+        ProfilePhase {
+            kind,
+            start_ns: SECOND,
+            end_ns: 11 * SECOND,
+            letter: Some(letter),
+            perception: profile.perception(letter).to_owned(),
+            up: Some(packets),
+            down: Some(ProfilePackets { delay: None, delay_error_ns: None, late: None, ..packets }),
+            figures: Some(figures(full)),
+        }
+    };
+    let phases: Vec<ProfilePhase> = PHASES.into_iter().map(phase).collect();
+    ProfileResult { profile, letter: phases.iter().filter_map(|phase| phase.letter).max(), phases }
+}
+
+fn voice(share: f64) -> ProfileResult {
+    profile(TrafficProfile::Voice, share, [LatencyGrade::A, LatencyGrade::F], |full| {
+        let mos = if full > 200.0 { 1.43 } else { 4.38 };
+        let heard = VoiceDirection { mos, playout_ns: whole(full * 5e5), missing_share: 0.01, burst_ratio: 1.2 };
+        ProfileFigures::Voice(VoiceFigures {
+            mos,
+            r_factor: if full > 200.0 { 24.0 } else { 92.1 },
+            mouth_to_ear_ns: Some(whole(full * 5e5)),
+            up: Some(heard),
+            down: Some(heard),
+        })
+    })
+}
+
+fn game(share: f64) -> ProfileResult {
+    profile(TrafficProfile::Game, share, [LatencyGrade::B, LatencyGrade::F], |full| {
+        ProfileFigures::Game(GameFigures {
+            reaction: Some(loaded(full)),
+            deadline_ns: 100 * MILLISECOND,
+            missed_share: if full > 200.0 { 0.97 } else { 0.02 },
+        })
+    })
 }
 
 /// Probes of one class over all phases.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use linerate_analysis::latency_under_load::LatencyGrade;
+use linerate_analysis::traffic_profiles::TrafficProfile;
 use linerate_model::load::PhaseKind;
 
 use crate::cmd::measurement::MeasurementArguments;
@@ -51,12 +52,49 @@ pub(crate) struct LoadArguments {
     /// Probe with ECN codepoints, too, and report a dual queue for L4S: shorter delays of ECT(1) than of ECT(0)
     #[arg(long)]
     pub(crate) l4s: bool,
+    /// Traffic of applications next to each phase, graded by what their users perceive
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    pub(crate) profile: Vec<SelectedProfile>,
+    /// Exit with 1 when a call of `--profile voice` has a lower score in a phase: 1 to 4.5
+    #[arg(long, value_parser = score, value_name = "MOS", requires = "profile")]
+    pub(crate) min_mos: Option<f64>,
     /// Live picture.
     #[command(flatten)]
     pub(crate) live: LiveArguments,
     /// Options common to all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,
+}
+
+/// Profile on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum SelectedProfile {
+    /// Telephone call: G.711 over UDP, rated by the E-model.
+    Voice,
+    /// Online game: 60 inputs and updates a second.
+    Game,
+    /// Video call: 2.5 Mbit/s in frames, in both directions.
+    VideoCall,
+    /// Video stream: segments over TCP, up to 5 Mbit/s.
+    Streaming,
+    /// Backup: bulk data to the server on one TCP connection.
+    Backup,
+    /// All of them.
+    All,
+}
+
+impl SelectedProfile {
+    /// Profiles that this selects.
+    pub(crate) const fn profiles(self) -> &'static [TrafficProfile] {
+        match self {
+            Self::Voice => &[TrafficProfile::Voice],
+            Self::Game => &[TrafficProfile::Game],
+            Self::VideoCall => &[TrafficProfile::VideoCall],
+            Self::Streaming => &[TrafficProfile::Streaming],
+            Self::Backup => &[TrafficProfile::Backup],
+            Self::All => &TrafficProfile::ALL,
+        }
+    }
 }
 
 /// Loaded direction.
@@ -101,4 +139,9 @@ fn grade(text: &str) -> Result<LatencyGrade, String> {
     let known = LatencyGrade::TABLE.iter().map(|(grade, _)| *grade);
     let found = known.clone().find(|grade| grade.letter().eq_ignore_ascii_case(text));
     found.ok_or_else(|| format!("a grade is one of {}", known.map(LatencyGrade::letter).collect::<Vec<_>>().join(", ")))
+}
+
+fn score(text: &str) -> Result<f64, String> {
+    let score = text.parse().ok().filter(|score| (1.0..=4.5).contains(score));
+    score.ok_or_else(|| "a mean opinion score is 1 to 4.5".to_owned())
 }

@@ -5,6 +5,8 @@ use linerate_analysis::statistics::{BlockSample, BootstrapSettings, DEFAULT_BLOC
 use linerate_documents::run::{ChartPanel, FigureUnit, ImprovementDirection, RunFigure, SampleSeries};
 use linerate_model::direction::Direction;
 use linerate_model::load::{LoadDocument, LoadPhase, PhaseKind, ProbeClass};
+use linerate_model::traffic_profile::{ProfileFigures, ProfileResult, TrafficProfile};
+use linerate_report::presentation::Quantity;
 use linerate_report::sentence::load::{best_class, load_label};
 use linerate_units::{MonotonicTime, Ratio};
 
@@ -21,6 +23,7 @@ pub(super) fn all_figures(document: &LoadDocument, series: &[SampleSeries]) -> V
         figures.push(goodput(document, series, kind, direction));
     }
     figures.extend(responsiveness(document));
+    figures.extend(document.profiles.iter().map(profile));
     figures
 }
 
@@ -153,6 +156,43 @@ fn goodput(document: &LoadDocument, series: &[SampleSeries], kind: PhaseKind, di
         figure.note = Some("the rate of the connections is unknown".to_owned());
     }
     figure
+}
+
+/// Figure of a profile in its worst phase.
+fn profile(result: &ProfileResult) -> RunFigure {
+    let (name, title, unit, better) = match result.profile {
+        TrafficProfile::Voice => ("voice_mos", "Voice, MOS", FigureUnit::One, ImprovementDirection::Higher),
+        TrafficProfile::Game => {
+            ("game_missed_share", "Game, reactions too late", FigureUnit::Share, ImprovementDirection::Lower)
+        }
+        TrafficProfile::VideoCall => {
+            ("video_call_frozen_share", "Video call, frozen", FigureUnit::Share, ImprovementDirection::Lower)
+        }
+        TrafficProfile::Streaming => {
+            ("streaming_stalled_share", "Streaming, stalled", FigureUnit::Share, ImprovementDirection::Lower)
+        }
+        TrafficProfile::Backup => {
+            ("backup_added_p95", "Backup, adds", FigureUnit::Nanoseconds, ImprovementDirection::Lower)
+        }
+    };
+    let mut figure = RunFigure::new(name, title, unit, better);
+    let worst = result.worst();
+    figure.value = worst.and_then(|phase| phase.figures.as_ref()).and_then(profile_value);
+    figure.note = Some(match worst {
+        Some(phase) => format!("{}, {}", load_label(phase.kind), phase.perception),
+        None => result.phases.first().map_or_else(|| "not measured".to_owned(), |phase| phase.perception.clone()),
+    });
+    figure
+}
+
+fn profile_value(figures: &ProfileFigures) -> Option<f64> {
+    Some(match figures {
+        ProfileFigures::Voice(voice) => voice.mos,
+        ProfileFigures::Game(game) => game.missed_share,
+        ProfileFigures::VideoCall(video) => video.up.frozen_share.max(video.down.frozen_share),
+        ProfileFigures::Streaming(stream) => stream.stalled_share,
+        ProfileFigures::Backup(backup) => Quantity::signed_nanoseconds(backup.added_p95_ns?).value,
+    })
 }
 
 fn responsiveness(document: &LoadDocument) -> [RunFigure; 3] {

@@ -8,10 +8,12 @@ mod progress;
 use std::time::Duration;
 
 use linerate_analysis::latency_under_load::LatencyGrade;
+use linerate_analysis::traffic_profiles::TrafficProfile;
 use linerate_engine::load::{self, LoadTestOptions};
 use linerate_engine::probe::ProbeTarget;
 use linerate_model::load::{LoadDocument, PhaseKind};
 use linerate_model::report::Outcome;
+use linerate_model::traffic_profile::ProfileResult;
 use linerate_units::{StreamCount, display};
 
 pub(crate) use arguments::LoadArguments;
@@ -63,6 +65,17 @@ fn phases(arguments: &LoadArguments) -> Vec<PhaseKind> {
     phases
 }
 
+/// Selected profiles, each once.
+fn profiles(arguments: &LoadArguments) -> Vec<TrafficProfile> {
+    let mut profiles = Vec::new();
+    for profile in arguments.profile.iter().flat_map(|selected| selected.profiles()) {
+        if !profiles.contains(profile) {
+            profiles.push(*profile);
+        }
+    }
+    profiles
+}
+
 fn options(arguments: &LoadArguments) -> LoadTestOptions {
     let target = ProbeTarget { without_server: arguments.no_server, ..arguments.common.target(&arguments.host) };
     let usual = LoadTestOptions::new(target);
@@ -76,6 +89,7 @@ fn options(arguments: &LoadArguments) -> LoadTestOptions {
         probe_interval: arguments.interval.unwrap_or(usual.probe_interval),
         spare_slow_paths: arguments.interval.is_none(),
         codepoints: arguments.l4s,
+        profiles: profiles(arguments),
         ..usual
     }
 }
@@ -95,7 +109,22 @@ fn missed_thresholds(arguments: &LoadArguments, document: &LoadDocument) -> Vec<
     let added = document.grade.as_ref().map(|grade| Duration::from_nanos(grade.added_ns));
     let most = arguments.max_added.and_then(|most| excess(added, most));
     let least = arguments.min_grade.and_then(|least| worse_grade(added, least));
-    [most, least].into_iter().flatten().collect()
+    let score = arguments.min_mos.and_then(|least| lower_score(lowest_score(document), least));
+    [most, least, score].into_iter().flatten().collect()
+}
+
+fn lowest_score(document: &LoadDocument) -> Option<f64> {
+    document.profiles.iter().find_map(ProfileResult::lowest_score)
+}
+
+fn lower_score(lowest: Option<f64>, least: f64) -> Option<String> {
+    match lowest {
+        None => Some(format!("the mean opinion score is unknown (--min-mos {least})")),
+        Some(lowest) if lowest < least => {
+            Some(format!("a voice call has MOS {lowest:.2}, less than --min-mos {least}"))
+        }
+        Some(_) => None,
+    }
 }
 
 const UNKNOWN: &str = "the added delay is unknown";
@@ -130,5 +159,7 @@ mod tests {
         let best = LatencyGrade::of(Duration::ZERO);
         assert!(worse_grade(Some(milliseconds(1000)), best).is_some_and(|text| text.contains("--min-grade A+")));
         assert_eq!(worse_grade(Some(Duration::ZERO), best), None);
+        assert!(lower_score(Some(2.1), 3.6).is_some_and(|text| text.contains("MOS 2.10, less than --min-mos 3.6")));
+        assert_eq!((lower_score(Some(3.6), 3.6), lower_score(None, 1.0).is_some()), (None, true));
     }
 }

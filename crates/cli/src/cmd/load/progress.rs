@@ -5,6 +5,7 @@ use std::time::Duration;
 use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_engine::load::{self, LoadEvent};
 use linerate_model::load::PhaseKind;
+use linerate_model::traffic_profile::TrafficProfile;
 use linerate_report::sentence::load::load_label;
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, display};
@@ -18,6 +19,7 @@ pub(crate) struct LoadProgressDisplay {
     quiet: bool,
     live: LiveLine,
     phase: &'static str,
+    profile: Option<TrafficProfile>,
     counting: bool,
     latest: load::LoadFigures,
     round_trips: Vec<f64>,
@@ -29,6 +31,7 @@ impl LoadProgressDisplay {
             quiet: quiet || progress::has_picture(),
             live: LiveLine::new(quiet),
             phase: "connecting",
+            profile: None,
             counting: false,
             latest: load::LoadFigures::default(),
             round_trips: Vec::new(),
@@ -49,6 +52,7 @@ impl LoadProgressDisplay {
                 self.counting = true;
                 self.live.refresh_now();
             }
+            LoadEvent::Profile(_, profile, _) => self.begin_profile(*profile),
             LoadEvent::Progress(figures) => {
                 self.latest = *figures;
                 self.round_trips.extend(figures.round_trip.map(|time| time.as_secs_f64()));
@@ -59,12 +63,21 @@ impl LoadProgressDisplay {
     }
 
     fn begin(&mut self, kind: PhaseKind) {
-        if !self.live.is_there() && self.phase != "connecting" {
+        if !self.live.is_there() && self.phase != "connecting" && self.profile.is_none() {
             self.print_phase();
         }
         self.phase = load_label(kind);
-        self.counting = false;
+        (self.profile, self.counting) = (None, false);
         self.latest = load::LoadFigures::default();
+        self.live.refresh_now();
+    }
+
+    /// Profiles follow the phase, whose result is complete by then.
+    fn begin_profile(&mut self, profile: TrafficProfile) {
+        if !self.live.is_there() && self.profile.is_none() {
+            self.print_phase();
+        }
+        self.profile = Some(profile);
         self.live.refresh_now();
     }
 
@@ -81,6 +94,7 @@ impl LoadProgressDisplay {
 
     fn show(&mut self) {
         let state = match (self.counting, self.latest.left) {
+            _ if self.profile.is_some() => self.profile.map_or("", TrafficProfile::name).to_owned(),
             (true, Some(left)) => format!("{} s left", left.as_secs_f64().ceil()),
             (true, None) => String::new(),
             (false, _) => "until the load is stable".to_owned(),
@@ -91,7 +105,7 @@ impl LoadProgressDisplay {
     pub(crate) fn finish(&self) {
         if self.live.is_there() {
             self.live.clear();
-        } else if !self.quiet && self.phase != "connecting" {
+        } else if !self.quiet && self.phase != "connecting" && self.profile.is_none() {
             self.print_phase();
         }
     }
@@ -105,6 +119,7 @@ fn published(event: &LoadEvent) -> ProgressEvent {
         }
         LoadEvent::Phase(kind) => ProgressEvent::phase(kind.name(), None),
         LoadEvent::Counting(kind, time) => ProgressEvent::phase(kind.name(), Some(nanoseconds(*time))),
+        LoadEvent::Profile(kind, _, time) => ProgressEvent::phase(kind.name(), Some(nanoseconds(*time))),
         LoadEvent::Progress(figures) => ProgressEvent {
             up_bits_per_second: figures.up.map(BitRate::bits_per_second),
             down_bits_per_second: figures.down.map(BitRate::bits_per_second),

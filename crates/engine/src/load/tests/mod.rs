@@ -3,6 +3,7 @@
 mod contamination;
 mod evidence;
 mod grade;
+mod profiles;
 mod queues;
 mod record;
 mod series;

@@ -109,7 +109,7 @@ impl TreeSampler {
             LoadEvent::Phase(kind) => self.begin(*kind),
             LoadEvent::Counting(..) => self.count(),
             LoadEvent::Progress(_) => self.look(),
-            LoadEvent::Announcement { .. } | LoadEvent::Note(_) => {}
+            LoadEvent::Announcement { .. } | LoadEvent::Profile(..) | LoadEvent::Note(_) => {}
         }
     }
 

@@ -35,6 +35,8 @@ pub(super) fn tables(document: &LoadDocument) -> Vec<ReportTable> {
         latency(document),
         goodput(document, reasons),
         grade(document),
+        super::profiles::grades(document),
+        super::profiles::packets(document),
         responsiveness(document, reasons),
         losses(document, reasons),
         one_way(document),

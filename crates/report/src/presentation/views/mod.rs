@@ -4,6 +4,7 @@ pub mod diagnose;
 pub mod doctor;
 pub mod load;
 pub mod path;
+mod profiles;
 pub mod rfc6349;
 pub mod rr;
 pub mod throughput;
