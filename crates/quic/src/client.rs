@@ -297,6 +297,7 @@ impl QuicClient {
         order: QuicTransferOrder,
         observe: &mut impl FnMut(QuicProgress),
     ) -> Result<(QuicEnd, QuicEnd), QuicError> {
+        connection.set_receive_window(transport::transfer_window(connection.rtt(), WINDOW));
         let (mut send, mut receive) = self.request(connection, QuicRequest::Down(order)).await?;
         let payload = Arc::<PayloadCounter>::default();
         let mut readers = JoinSet::new();

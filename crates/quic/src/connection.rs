@@ -13,7 +13,7 @@ use crate::meter::{PayloadCounter, TransferMeter};
 use crate::server::SessionEntry;
 use crate::socket::CountingSocket;
 use crate::stream::{self, RateGate};
-use crate::transport::IDLE_TIMEOUT;
+use crate::transport::{self, IDLE_TIMEOUT};
 
 /// Time that a sender goes on after the measured time, for a receiver that began later.
 const GRACE: core::time::Duration = core::time::Duration::from_secs(30);
@@ -78,6 +78,7 @@ impl ServedConnection {
 
     /// Receives until the time is over.
     async fn receive(&self, order: QuicTransferOrder) -> QuicEnd {
+        self.connection.set_receive_window(transport::transfer_window(self.connection.rtt(), self.session.window));
         let payload = Arc::<PayloadCounter>::default();
         let mut readers = JoinSet::new();
         let (connection, counter) = (self.connection.clone(), Arc::clone(&payload));

@@ -10,6 +10,7 @@
 mod client;
 mod connection;
 mod error;
+mod gaps;
 mod key;
 mod meter;
 mod server;

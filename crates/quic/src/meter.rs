@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use linerate_model::quic::{EcnDatagrams, QuicCongestionControl, QuicEnd};
 use linerate_model::summary::DurationDistribution;
@@ -13,6 +13,7 @@ use quinn::{Connection, ConnectionStats};
 use tokio::sync::Notify;
 
 use crate::client::QuicProgress;
+use crate::gaps::MAX_GAPS;
 use crate::socket::{SocketFigures, WatchedPeer};
 
 /// Payload that passed one end, over all streams.
@@ -20,6 +21,8 @@ use crate::socket::{SocketFigures, WatchedPeer};
 pub(crate) struct PayloadCounter {
     bytes: AtomicU64,
     first: Notify,
+    /// Gaps of all streams, at a receiver.
+    gaps: AtomicUsize,
 }
 
 impl PayloadCounter {
@@ -27,6 +30,16 @@ impl PayloadCounter {
         if self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) == 0 {
             self.first.notify_one();
         }
+    }
+
+    /// Counts the gaps of one stream, of which there were `before`; false when all streams have too many.
+    pub(crate) fn has_space_for_gaps(&self, before: usize, now: usize) -> bool {
+        if before == now {
+            return true;
+        }
+        let all = self.gaps.load(Ordering::Relaxed).saturating_sub(before) + now;
+        self.gaps.store(all, Ordering::Relaxed);
+        all <= MAX_GAPS
     }
 
     fn bytes(&self) -> u64 {
@@ -164,4 +177,17 @@ fn with(mut samples: Vec<Duration>, sample: Duration) -> Vec<Duration> {
         samples.push(sample);
     }
     samples
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gaps_of_all_streams_are_limited_together() {
+        let counter = PayloadCounter::default();
+        assert!(counter.has_space_for_gaps(0, MAX_GAPS - 1) && counter.has_space_for_gaps(0, 1));
+        assert!(!counter.has_space_for_gaps(1, 2));
+        assert!(counter.has_space_for_gaps(2, 0));
+    }
 }

@@ -29,6 +29,9 @@ const MAX_UNVALIDATED: usize = 64;
 /// Smallest windows with which a session is served.
 const MIN_WINDOW: ByteCount = ByteCount::from_mebibytes(1);
 
+/// Payload in flight for each byte that is known of it: of 1200 bytes at a sender 200, and of a receiver's gaps 10 MiB in all.
+const PAYLOAD_PER_FACT: u64 = 4;
+
 /// Options of a [`QuicServer`].
 #[derive(Clone, Debug, Default)]
 pub struct QuicServerOptions {
@@ -95,16 +98,24 @@ impl QuicService for QuicServer {
     }
 }
 
-/// Largest windows for which the server has memory: an unread window is its worst case.
+/// Largest windows for which the server has memory.
 fn windows(share: &ServiceShare) -> Option<(ByteCount, ServiceLease)> {
+    let is_read_at_once = share.traffic_share().is_none();
     let mut window = WINDOW;
     while window >= MIN_WINDOW {
-        if let Some(lease) = share.lease(window, 0) {
+        if let Some(lease) = share.lease(memory_of(window, is_read_at_once), 0) {
             return Some((window, lease));
         }
         window = ByteCount::new(window.get() / 2);
     }
     None
+}
+
+/// Most memory of a connection with such windows. Payload that is read as it comes, in any order, is not kept, and what is sent has
+/// the same bytes again and again: there are the facts about each packet that is not acknowledged, and about each gap. A reader
+/// that waits for its share of a rate leaves a window unread.
+fn memory_of(window: ByteCount, is_read_at_once: bool) -> ByteCount {
+    if is_read_at_once { ByteCount::new(window.get() / PAYLOAD_PER_FACT) } else { window }
 }
 
 /// Session whose connections an endpoint expects.
@@ -113,7 +124,8 @@ pub(crate) struct SessionEntry {
     pub(crate) order: QuicOrder,
     pub(crate) token: SessionToken,
     pub(crate) share: ServiceShare,
-    window: ByteCount,
+    /// Windows of a transfer.
+    pub(crate) window: ByteCount,
     /// Number of running transfers.
     pub(crate) active: AtomicUsize,
     state: Mutex<SessionConnections>,

@@ -10,6 +10,7 @@ use linerate_wire::frame::JsonFrameDecoder;
 use quinn::{Connection, RecvStream, SendStream, VarInt};
 
 use crate::error::QuicError;
+use crate::gaps::StreamGaps;
 use crate::meter::PayloadCounter;
 
 /// Payload of one write.
@@ -60,7 +61,13 @@ pub(crate) async fn read(
     share: Option<(TrafficShare, RateGate)>,
 ) {
     let largest = if share.is_some() { LIMITED_READ.to_usize() } else { usize::MAX };
+    let mut gaps = StreamGaps::default();
     while let Ok(Some(chunk)) = stream.read_chunk(largest, false).await {
+        let before = gaps.len();
+        gaps.fill(chunk.offset, chunk.offset + chunk.bytes.len() as u64);
+        if !counter.has_space_for_gaps(before, gaps.len()) {
+            break;
+        }
         counter.add(chunk.bytes.len());
         let Some((share, gate)) = &share else { continue };
         let _turn = gate.lock().await;

@@ -6,13 +6,23 @@ use std::sync::Arc;
 
 use linerate_model::quic::QuicCongestionControl;
 use linerate_sys::route;
-use linerate_units::ByteCount;
+use linerate_units::{BitRate, ByteCount};
 use linerate_wire::quic::QuicTransferOrder;
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::{IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
 /// Windows of a connection: 1.3 times those of 10 Gbit/s and 117 ms, 146 MB, since credit for more takes a part of a round trip.
 pub(crate) const WINDOW: ByteCount = ByteCount::from_mebibytes(192);
+
+/// Window of all streams before a transfer: payload that no request asked for is not read.
+pub(crate) const FIRST_WINDOW: ByteCount = ByteCount::from_mebibytes(1);
+
+/// Least window of a transfer.
+const MIN_TRANSFER_WINDOW: ByteCount = ByteCount::from_mebibytes(4);
+
+/// Rate for which the window of a transfer is, with a third more, since credit takes a part of a round trip. More than the path
+/// needs only waits in the receiver's socket, and has left the caches of the processor when it is read.
+const WINDOW_BITS_PER_SECOND: f64 = 1.3 * 10e9;
 
 /// Silence after which a connection is gone.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -36,7 +46,7 @@ const USUAL_PAYLOAD: u16 = 1452;
 /// Settings of a connection to `peer` with windows of that size.
 pub(crate) fn transport(control: QuicCongestionControl, peer: IpAddr, window: ByteCount) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
-    let size = VarInt::from_u64(window.get()).unwrap_or(VarInt::MAX);
+    let size = size_of(window);
     let mut discovery = MtuDiscoveryConfig::default();
     let largest = largest_payload(peer);
     discovery.upper_bound(largest);
@@ -46,7 +56,7 @@ pub(crate) fn transport(control: QuicCongestionControl, peer: IpAddr, window: By
         .max_concurrent_bidi_streams(VarInt::from_u32(1))
         .max_concurrent_uni_streams(VarInt::from_u32(u32::from(QuicTransferOrder::MAX_STREAMS)))
         .stream_receive_window(size)
-        .receive_window(size)
+        .receive_window(size_of(FIRST_WINDOW))
         .send_window(window.get())
         .datagram_receive_buffer_size(None)
         .max_idle_timeout(IdleTimeout::try_from(IDLE_TIMEOUT).ok())
@@ -55,6 +65,17 @@ pub(crate) fn transport(control: QuicCongestionControl, peer: IpAddr, window: By
         .mtu_discovery_config(Some(discovery))
         .congestion_controller_factory(factory(control, initial));
     Arc::new(transport)
+}
+
+/// Window of all streams of a transfer over a connection with that round trip.
+pub(crate) fn transfer_window(rtt: Duration, most: ByteCount) -> VarInt {
+    let in_flight = BitRate::from_bits_per_second(WINDOW_BITS_PER_SECOND) * rtt;
+    size_of(in_flight.max(MIN_TRANSFER_WINDOW).min(most))
+}
+
+/// A window on the wire.
+fn size_of(window: ByteCount) -> VarInt {
+    VarInt::from_u64(window.get()).unwrap_or(VarInt::MAX)
 }
 
 /// Congestion controllers that begin with ten datagrams of that size (RFC 9002 section 7.2); with a window of less than two,
@@ -86,6 +107,14 @@ fn largest_payload(peer: IpAddr) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn windows_hold_what_is_in_flight_at_10_gigabits() {
+        let window = |microseconds| {
+            transfer_window(Duration::from_micros(microseconds), ByteCount::from_mebibytes(64)).into_inner() >> 20
+        };
+        assert_eq!([50, 1_000, 20_000, 117_000].map(window), [4, 4, 30, 64]);
+    }
 
     #[test]
     fn loopback_has_large_datagrams() {
