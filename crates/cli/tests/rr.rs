@@ -50,6 +50,18 @@ fn an_emulated_path_has_its_round_trip() {
     }
 }
 
+/// A firewall that permits the server's port alone: connections go there, and not to the port of the test.
+#[test]
+fn connections_use_the_port_that_a_firewall_permits() {
+    let script = "set -e; tc qdisc add dev eth0 clsact
+        tcp='u32 match ip protocol 6 0xff'
+        tc filter add dev eth0 egress prio 1 protocol ip $tcp match ip dport 5201 0xffff action ok
+        tc filter add dev eth0 egress prio 2 protocol ip $tcp action drop
+        exec linerate --no-history rr far --connect -t 2s --json --quiet";
+    let document: Value = run(lab_command("300m-20ms", &["sh", "-c", script]), LIMIT).expect_code(0).json();
+    assert!((45.0..55.0).contains(&number(&document, "/transactions")), "one in two round trips: {document}");
+}
+
 #[test]
 fn other_servers_are_named_with_the_remedy() {
     let server = Server::start(Program::Iperf3, &[]);

@@ -1,15 +1,14 @@
 //! Requests and responses: `linerate rr` against a bare loop over the same system calls, in the same processes and threads.
 //!
 //! `bench rr [ROUNDS] [--linerate FILE]` runs both in random order, and compares only the rates of one round. The bare loop is `bench bare
-//! rr-serve PORT KIND` and `bench bare rr-send PORT KIND SECONDS`: one blocking thread at either end, for connections an accepting
-//! one more, with two looks at the clock for each transaction and nothing else. netperf takes part where it is in PATH, for
-//! information: its server has another layout of processes.
+//! rr-serve PORT KIND` and `bench bare rr-send PORT KIND SECONDS`: one blocking thread at either end, with one look at the clock for
+//! each transaction and nothing else. netperf takes part where it is in PATH, for information: its server has another layout of
+//! processes.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -217,31 +216,20 @@ pub(super) fn serve(port: &str, kind: &str) -> Result<bool> {
             datagrams.send_to(&byte, from)?;
         }
     }
-    // Connections go to another thread, as linerate's do.
-    let (sender, connections) = channel::<TcpStream>();
-    let is_one_each = kind == "connect";
-    std::thread::spawn(move || {
-        for stream in connections {
-            let _ = answer(stream, is_one_each);
+    if kind == "connect" {
+        loop {
+            let mut stream = listener.accept()?.0;
+            let mut request = [0; TOKEN + 1];
+            stream.read_exact(&mut request)?;
+            stream.write_all(&request[TOKEN..])?;
         }
-    });
+    }
     loop {
         let mut stream = listener.accept()?.0;
-        if is_one_each {
-            stream.read_exact(&mut [0; TOKEN])?;
-        }
-        sender.send(stream)?;
-    }
-}
-
-fn answer(mut stream: TcpStream, is_one_each: bool) -> std::io::Result<()> {
-    stream.set_nodelay(true)?;
-    let mut byte = [0; 1];
-    loop {
-        stream.read_exact(&mut byte)?;
-        stream.write_all(&byte)?;
-        if is_one_each {
-            return Ok(());
+        stream.set_nodelay(true)?;
+        let mut byte = [0; 1];
+        while stream.read_exact(&mut byte).is_ok() {
+            stream.write_all(&byte)?;
         }
     }
 }

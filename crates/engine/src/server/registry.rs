@@ -83,6 +83,11 @@ impl SessionInbox {
         Arc::clone(&self.waker)
     }
 
+    /// True for an address of the client's network.
+    pub(super) fn is_client(&self, address: IpAddr) -> bool {
+        self.network == ClientNetwork::of(address)
+    }
+
     pub(super) fn deliver(&self, arrived: SessionMessage) {
         let arrived = match (arrived, lock(&self.connections).as_ref()) {
             (SessionMessage::Tcp(stream), Some(connections)) => return connections.push(stream),

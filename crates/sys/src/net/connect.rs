@@ -87,6 +87,27 @@ pub fn connect_tcp_timed(options: &ConnectOptions, cancel: Option<BorrowedFd<'_>
     Ok((socket.into(), took))
 }
 
+/// As [`connect_tcp`], with the kernel's time limit (`SO_SNDTIMEO`) instead of a poll: half the system calls, for connections that
+/// are made one after another. The time limit stays on the socket, for sending.
+pub fn connect_tcp_blocking(options: &ConnectOptions) -> Result<TcpStream> {
+    if let Some(taken) = rendezvous::take(options, None) {
+        return taken.map(|(stream, _)| stream);
+    }
+    let ipv6 = options.remote.is_ipv6();
+    let socket = settings::open(ipv6, Type::STREAM, Some(Protocol::TCP))?;
+    prepare(&socket, options, ipv6)?;
+    options::set_send_timeout(&socket, options.timeout)?;
+    match socket.connect(&options.settings.labelled(&socket, options.remote)?.into()) {
+        Ok(()) => Ok(socket.into()),
+        // What connect(2) returns after that time.
+        Err(cause) if cause.raw_os_error() == Some(libc::EINPROGRESS) => Err(Error::TimedOut {
+            operation: format!("connecting to {}", options.remote),
+            after: options.timeout.unwrap_or_default(),
+        }),
+        Err(cause) => Err(connect_error(options.remote, cause)),
+    }
+}
+
 fn prepare(socket: &Socket, options: &ConnectOptions, ipv6: bool) -> Result<()> {
     if let Some(device) = &options.device {
         options::bind_to_device(socket, device)?;

@@ -50,7 +50,7 @@ impl RrOrder {
 /// Reply when the server expects the connections or flows of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RrReady {
-    /// UDP port of the flows; `None` for TCP, which uses the server's own port.
+    /// UDP port of the flows, or TCP port for a connection per transaction; `None` for the server's own port.
     #[serde(default, with = "maybe_port")]
     pub port: Option<Port>,
 }

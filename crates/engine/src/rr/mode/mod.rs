@@ -48,9 +48,17 @@ pub(super) trait Transactor: Send {
 pub(super) fn open(session: &ProbeSession, options: &RrOptions, ready: RrReady) -> Result<Box<dyn Transactor>> {
     Ok(match options.mode {
         RrMode::Tcp => Box::new(tcp::TcpFlow::open(session, options)?),
-        RrMode::Connect => Box::new(connect::ConnectFlow::new(session, options)?),
+        RrMode::Connect => Box::new(connect::ConnectFlow::new(session, options, ready.port)?),
         RrMode::Udp => Box::new(udp::UdpFlow::open(session, options, ready)?),
     })
+}
+
+/// Returns the ports of the server's answer that can be reached from here.
+pub(super) fn reachable(session: &ProbeSession, options: &RrOptions, ready: RrReady) -> RrReady {
+    match options.mode {
+        RrMode::Connect => RrReady { port: connect::reachable(session, ready.port) },
+        RrMode::Tcp | RrMode::Udp => ready,
+    }
 }
 
 /// Random bytes, as those of a test: nothing on the path compresses them.

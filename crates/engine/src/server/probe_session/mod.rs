@@ -397,7 +397,7 @@ impl ServedProbeSession {
         if self.loads.exist() {
             return Err("the session has load connections: end them first".to_owned());
         }
-        self.rr.start(order, &self.start, || self.way.bind_own(), outbox)
+        self.rr.start(order, &self.start, &self.way, outbox)
     }
 
     /// Performs the duties due by the clock.

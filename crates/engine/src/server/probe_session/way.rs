@@ -6,14 +6,14 @@
 //! RFC 9000 §8.2).
 
 use core::time::Duration;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, Mutex};
 
 use linerate_model::address_family::AddressFamily;
 use linerate_sys::clock;
 use linerate_sys::data::train::DatagramMarking;
 use linerate_sys::host;
-use linerate_sys::net::{self, UdpOptions};
+use linerate_sys::net::{self, ListenOptions, SocketSettings, UdpOptions};
 use linerate_sys::poll::Waker;
 use linerate_sys::time_stamp::StampSource;
 use linerate_units::{ByteCount, MonotonicTime, PacketCount, Port};
@@ -218,6 +218,18 @@ impl ReturnPath {
     /// Socket on a port of its own, at the address that the client reached.
     pub(super) fn bind_own(&self) -> linerate_sys::Result<UdpSocket> {
         self.bind(self.local, None)
+    }
+
+    /// Listener on a port of its own, at the address that the client reached.
+    pub(super) fn listen_own(&self) -> linerate_sys::Result<TcpListener> {
+        let listening = net::listen_tcp(&ListenOptions {
+            address: self.local,
+            family: self.local.map(AddressFamily::of).or(self.options.family),
+            device: self.options.device.clone(),
+            settings: SocketSettings { no_delay: true, ..SocketSettings::default() },
+            ..ListenOptions::default()
+        });
+        Ok(listening?.listener)
     }
 
     fn bind(&self, address: Option<IpAddr>, port: Option<Port>) -> linerate_sys::Result<UdpSocket> {

@@ -71,14 +71,14 @@ pub(super) fn serve(state: &RrState, queue: &ConnectionQueue) {
     }
 }
 
-/// Answers the requests of one connection. With a connection per transaction this end closes first, after the response,
+/// Answers the requests of one connection, which has no Nagle since it was accepted. With a connection per transaction this end closes first, after the response,
 /// so that the client's ports are free again and the waiting state (TIME-WAIT) is here.
 fn serve_connection(state: &RrState, mut stream: TcpStream, buffer: &mut [u8]) -> io::Result<()> {
     let failed = |cause: linerate_sys::Error| io::Error::from(cause);
     options::set_receive_timeout(&stream, Some(STOP_POLL_INTERVAL)).map_err(failed)?;
     options::set_send_timeout(&stream, Some(STOP_POLL_INTERVAL)).map_err(failed)?;
-    options::set_no_delay(&stream, true).map_err(failed)?;
-    while !state.is_stopping() && receive(state, &mut stream, buffer)? {
+    let request = state.order.request.to_usize();
+    while !state.is_stopping() && receive(state, &mut stream, buffer, request, false)? {
         respond(state, &mut stream)?;
         state.count_transaction();
         if state.order.mode == RrMode::Connect {
@@ -89,18 +89,18 @@ fn serve_connection(state: &RrState, mut stream: TcpStream, buffer: &mut [u8]) -
 }
 
 /// Deadline of a peer that is silent.
-struct Patience {
+pub(super) struct Patience {
     limit: Duration,
     until: Option<MonotonicTime>,
 }
 
 impl Patience {
-    const fn new(limit: Duration) -> Self {
+    pub(super) const fn new(limit: Duration) -> Self {
         Self { limit, until: None }
     }
 
     /// After a timeout or an interrupted call: `Ok` to go on.
-    fn go_on(&mut self, state: &RrState, error: io::Error) -> io::Result<()> {
+    pub(super) fn go_on(&mut self, state: &RrState, error: io::Error) -> io::Result<()> {
         if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted) {
             return Err(error);
         }
@@ -110,10 +110,15 @@ impl Patience {
     }
 }
 
-/// Reads one request; `false` when the client has closed before it.
-fn receive(state: &RrState, stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<bool> {
-    let (mut left, mut patience) = (state.order.request.to_usize(), Patience::new(state.stall_limit));
-    let mut has_begun = false;
+/// Reads what is left of a request; `false` when the client has closed before it.
+pub(super) fn receive(
+    state: &RrState,
+    stream: &mut TcpStream,
+    buffer: &mut [u8],
+    mut left: usize,
+    mut has_begun: bool,
+) -> io::Result<bool> {
+    let mut patience = Patience::new(state.stall_limit);
     while left > 0 {
         let most = left.min(buffer.len());
         match stream.read(&mut buffer[..most]) {
@@ -130,7 +135,8 @@ fn receive(state: &RrState, stream: &mut TcpStream, buffer: &mut [u8]) -> io::Re
     Ok(true)
 }
 
-fn respond(state: &RrState, stream: &mut TcpStream) -> io::Result<()> {
+/// Writes one response.
+pub(super) fn respond(state: &RrState, stream: &mut TcpStream) -> io::Result<()> {
     let (mut left, mut patience) = (state.order.response.to_usize(), Patience::new(state.stall_limit));
     while left > 0 {
         let most = left.min(state.payload.len());

@@ -1,14 +1,15 @@
 //! Requests that a session answers: one test at a time, on threads of its own.
 //!
 //! Each TCP connection has a thread that blocks in the kernel until its request has arrived: the fewest system calls for
-//! each transaction, and no second thread whose wake-up would be in the client's figures. UDP flows share one socket and
-//! one thread.
+//! each transaction, and no second thread whose wake-up would be in the client's figures. With a connection per transaction
+//! these threads also accept, on a port of the test's own. UDP flows share one socket and one thread.
 
 mod connections;
 mod datagrams;
+mod listener;
 
 use core::time::Duration;
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -19,11 +20,13 @@ use linerate_units::{ByteCount, MonotonicTime, Port};
 use linerate_wire::cookie::{Cookie, SessionToken};
 use linerate_wire::probe::{ProbeResponse, RrOrder, RrReady, RrReport};
 
+use super::way::ReturnPath;
 use super::{AnswerOutbox, RequestOutcome};
 use crate::resources::{DESCRIPTORS_PER_FLOW, FLOW_MEMORY, MemoryLease, ResourceAccount};
 use crate::server::session::SessionStart;
 use crate::server_rate::RateAccount;
 pub(in crate::server) use connections::ConnectionQueue;
+use listener::RrListener;
 
 /// Longest time in which a thread does not notice that its test is over.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -131,17 +134,22 @@ impl SessionRr {
         last > 0 && now.since(MonotonicTime::from_nanos(last)) < BUSY
     }
 
-    /// Starts to answer requests; `bind` makes a socket for UDP on the address that the client reached.
+    /// Starts to answer requests, on sockets of `way` where they need a port of their own.
     pub(super) fn start(
         &mut self,
         order: RrOrder,
         start: &SessionStart,
-        bind: impl FnOnce() -> linerate_sys::Result<UdpSocket>,
+        way: &ReturnPath,
         outbox: &mut AnswerOutbox,
     ) -> RequestOutcome {
         self.end(start);
         self.ended = None;
-        let threads = if order.mode == RrMode::Udp { 1 } else { order.flows };
+        let threads = match order.mode {
+            RrMode::Udp => 1,
+            RrMode::Tcp => order.flows,
+            // Those of the port of its own, and those of the server's port.
+            RrMode::Connect => 2 * order.flows,
+        };
         // Connections that wait for a thread have a descriptor, too.
         let descriptors = u64::from(threads) * DESCRIPTORS_PER_FLOW;
         let memory = ByteCount::new(FLOW_MEMORY.get() * u64::from(threads));
@@ -149,10 +157,19 @@ impl SessionRr {
         let state = Arc::new(RrState::new(order, &self.account, start.options.stall_timeout)?);
         let mut running = RunningRr { state, queue: None, threads: Vec::new(), _memory: memory };
         let started = match order.mode {
-            RrMode::Udp => {
-                bind().map_err(|cause| cause.to_string()).and_then(|socket| running.serve_udp(socket, self.token))
+            RrMode::Udp => way
+                .bind_own()
+                .map_err(|cause| cause.to_string())
+                .and_then(|socket| running.serve_udp(socket, self.token)),
+            RrMode::Tcp => running.serve_tcp(start, Cookie::load(self.token)).map(|()| None),
+            RrMode::Connect => {
+                let cookie = Cookie::load(self.token);
+                // Without a port of its own, the client has the server's.
+                running.serve_tcp(start, cookie).and_then(|()| match way.listen_own() {
+                    Ok(listener) => running.serve_own_port(start, listener, cookie),
+                    Err(_) => Ok(None),
+                })
             }
-            RrMode::Tcp | RrMode::Connect => running.serve_tcp(start, Cookie::load(self.token)).map(|()| None),
         };
         // A test that could not start ends here with its threads.
         self.running = Some(running);
@@ -202,6 +219,22 @@ impl RunningRr {
         let count = if self.state.order.mode == RrMode::Connect { UNLIMITED_CONNECTIONS } else { flows };
         let expected = start.registry.expect_connections(cookie, &start.inbox, count, queue);
         expected.then_some(()).ok_or_else(|| "the session's token is in use".to_owned())
+    }
+
+    /// Serves connections to a port of the test's own.
+    fn serve_own_port(
+        &mut self,
+        start: &SessionStart,
+        listener: TcpListener,
+        cookie: Cookie,
+    ) -> Result<Option<Port>, String> {
+        let failed = |cause: linerate_sys::Error| cause.to_string();
+        let own = Arc::new(RrListener::new(listener, cookie, Arc::clone(&start.inbox)).map_err(failed)?);
+        for _ in 0..self.state.order.flows {
+            let (state, own) = (Arc::clone(&self.state), Arc::clone(&own));
+            self.spawn(move || own.serve(&state))?;
+        }
+        Ok(own.port())
     }
 
     fn serve_udp(&mut self, socket: UdpSocket, token: SessionToken) -> Result<Option<Port>, String> {
