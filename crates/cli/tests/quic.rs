@@ -52,6 +52,15 @@ fn the_document_has_handshakes_transfers_and_a_comparison() {
     assert_eq!(document.pointer("/quic/failure"), Some(&Value::Null));
 }
 
+/// Over loopback nothing but the processors limits QUIC, which is a program, also where other programs have them.
+#[test]
+fn a_full_processor_is_named_over_loopback() {
+    let server = server(&[]);
+    let document = run(test(&server, &["--json", "-C", "cubic", "-P", "1"]), LIMIT).expect_code(0).json();
+    let causes: Vec<&str> = array(&document, "/quic/verdicts").iter().map(|verdict| text(verdict, "/cause")).collect();
+    assert_eq!(causes, ["processor_bound"; 2], "{}", document["quic"]);
+}
+
 #[test]
 fn the_text_names_port_handshakes_and_rates() {
     let port = support::free_port();

@@ -17,8 +17,8 @@ pub(crate) const WINDOW: ByteCount = ByteCount::from_mebibytes(192);
 /// Window of all streams before a transfer: payload that no request asked for is not read.
 pub(crate) const FIRST_WINDOW: ByteCount = ByteCount::from_mebibytes(1);
 
-/// Least window of a transfer.
-const MIN_TRANSFER_WINDOW: ByteCount = ByteCount::from_mebibytes(4);
+/// Least window of a transfer: with less, the threads of both ends take turns on a busy host, and neither shows that it is.
+const MIN_TRANSFER_WINDOW: ByteCount = ByteCount::from_mebibytes(16);
 
 /// Rate for which the window of a transfer is, with a third more, since credit takes a part of a round trip. More than the path
 /// needs only waits in the receiver's socket, and has left the caches of the processor when it is read.
@@ -113,7 +113,7 @@ mod tests {
         let window = |microseconds| {
             transfer_window(Duration::from_micros(microseconds), ByteCount::from_mebibytes(64)).into_inner() >> 20
         };
-        assert_eq!([50, 1_000, 20_000, 117_000].map(window), [4, 4, 30, 64]);
+        assert_eq!([50, 1_000, 20_000, 117_000].map(window), [16, 16, 30, 64]);
     }
 
     #[test]
