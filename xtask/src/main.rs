@@ -53,6 +53,7 @@ const USAGE: &str = "usage: cargo xtask tidy
                          [--iperf3-newest PATH] [--linerate PATH] [--out FILE] [--date YYYY-MM-DD]
        cargo xtask bench lab [--rounds N] [--before LINERATE]
        cargo xtask bench evidence [--rounds N] [--linerate PATH]
+       cargo xtask bench rr | quic [ROUNDS] [--linerate PATH]
        cargo xtask checklist [--linerate PATH] [--only ROW]...
        cargo xtask dist [--out DIRECTORY] [--target PROCESSOR]... [--program FILE] [--revision N] [--repository URL]
                         [--tag TAG] [--twice] [--check | --check-only] [--lab-kernel]

@@ -16,6 +16,7 @@ mod network;
 mod peers;
 pub(crate) mod process;
 mod program;
+mod quic;
 mod relay;
 mod report;
 mod result;
@@ -51,6 +52,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     match arguments.split_first() {
         Some((first, remaining)) if first == "lab" => return lab::run(remaining),
         Some((first, remaining)) if first == "bare" => return bare::run(remaining),
+        Some((first, remaining)) if first == "quic" => return quic::run(remaining),
         Some((first, remaining)) if first == "rr" => return rr::run(remaining),
         Some((first, remaining)) if first == "evidence" => return evidence::run(remaining),
         _ => {}

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::arguments::BenchArguments;
 use super::program::{BenchProgram, Dialect};
@@ -54,6 +54,17 @@ pub(super) fn find(arguments: &BenchArguments) -> Result<BenchPeers> {
     found.programs.extend(web);
     found.programs.extend(BenchProgram::bare());
     Ok(found)
+}
+
+/// Returns a program of the registry, installed if it is missing.
+pub(super) fn install_program(name: &str) -> Result<PathBuf> {
+    let peer = REGISTRY.iter().find(|peer| peer.name == name).with_context(|| format!("no peer {name}"))?;
+    let path = workspace::root().join("target/peers/bin").join(peer.program);
+    if !path.exists() {
+        install(peer.package);
+    }
+    ensure!(path.exists(), "`cargo install {} --root target/peers` failed", peer.package);
+    Ok(path)
 }
 
 fn install(package: &str) {

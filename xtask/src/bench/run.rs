@@ -162,12 +162,26 @@ pub(crate) fn free_port() -> Result<u16> {
     bail!("no port free for both TCP and UDP in 100 attempts")
 }
 
-/// Waits until a server listens on `port`. It reads /proc, because a connection would count as a client.
+/// Waits until a server listens on `port`.
 pub(crate) fn wait_until_listening(server: &mut RunningChild, port: u16) -> Result<()> {
+    wait_for_socket(server, port, ["tcp", "tcp6"], LISTEN)
+}
+
+/// Waits until a server has bound the UDP port `port`.
+pub(super) fn wait_until_bound(server: &mut RunningChild, port: u16) -> Result<()> {
+    wait_for_socket(server, port, ["udp", "udp6"], UNCONNECTED)
+}
+
+/// States of /proc/net/tcp and /proc/net/udp: those of TCP, whose `CLOSE` is a UDP socket without a peer.
+const LISTEN: &str = "0A";
+const UNCONNECTED: &str = "07";
+
+/// Waits for a socket of a server. It reads /proc, because a connection would count as a client.
+fn wait_for_socket(server: &mut RunningChild, port: u16, tables: [&str; 2], state: &str) -> Result<()> {
     let deadline = Instant::now() + LISTEN_TIMEOUT;
     while Instant::now() < deadline {
-        let tables = ["tcp", "tcp6"].map(|table| network_table(server.id(), table));
-        if tables.iter().any(|table| has_listener(table, port)) {
+        let tables = tables.map(|table| network_table(server.id(), table));
+        if tables.iter().any(|table| has_socket(table, port, state)) {
             return Ok(());
         }
         ensure!(server.is_running(), "the server ended before it listened on port {port}");
@@ -176,12 +190,12 @@ pub(crate) fn wait_until_listening(server: &mut RunningChild, port: u16) -> Resu
     bail!("the server did not listen on port {port} within {} s", LISTEN_TIMEOUT.as_secs())
 }
 
-/// True when a table in the form of /proc/net/tcp has a socket in state LISTEN (0A) on `port`.
-fn has_listener(table: &str, port: u16) -> bool {
+/// True when a table in the form of /proc/net/tcp has a socket in that state on `port`.
+fn has_socket(table: &str, port: u16, state: &str) -> bool {
     let port = format!(":{port:04X}");
     table.lines().any(|line| {
         let mut fields = line.split_whitespace().skip(1);
-        fields.next().is_some_and(|local| local.ends_with(&port)) && fields.nth(1) == Some("0A")
+        fields.next().is_some_and(|local| local.ends_with(&port)) && fields.nth(1) == Some(state)
     })
 }
 
@@ -196,16 +210,16 @@ mod tests {
 
     #[test]
     fn only_a_listening_socket_counts() {
-        assert!(has_listener(TABLE, 0x1451));
-        assert!(!has_listener(TABLE, 0x1452));
-        assert!(!has_listener(TABLE, 0x0000));
+        assert!(has_socket(TABLE, 0x1451, LISTEN));
+        assert!(!has_socket(TABLE, 0x1452, LISTEN));
+        assert!(!has_socket(TABLE, 0x0000, LISTEN));
     }
 
     #[test]
     fn a_listener_is_seen_in_the_kernel_s_table() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let port = listener.local_addr().expect("it is bound").port();
-        assert!(has_listener(&network_table(std::process::id(), "tcp"), port));
+        assert!(has_socket(&network_table(std::process::id(), "tcp"), port, LISTEN));
     }
 
     #[test]
