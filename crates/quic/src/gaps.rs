@@ -49,7 +49,9 @@ mod tests {
 
     fn gaps(parts: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let mut stream = StreamGaps::default();
-        parts.iter().for_each(|(start, end)| stream.fill(*start, *end));
+        for (start, end) in parts {
+            stream.fill(*start, *end);
+        }
         assert_eq!(stream.len(), stream.gaps.len());
         stream.gaps.into_iter().collect()
     }
