@@ -58,6 +58,9 @@ pub struct PathError {
     pub sent_to: Option<SocketAddr>,
     /// Part of the packet's payload that the report quotes, without headers; routers may quote none of it.
     pub quoted: Vec<u8>,
+    /// ICMP extension structure behind the quote (RFC 4884), for example with MPLS labels; empty where there is none, and
+    /// before Linux 5.9.
+    pub extensions: Vec<u8>,
     /// Remaining hop limit of the report.
     pub hop_limit: Option<u8>,
     /// Arrival time of the report.
@@ -129,13 +132,16 @@ fn entry(incoming: &message::IncomingMessage<'_>, quoted: &[u8], clocks: &ClockP
             ErrorQueueEntry::Transmission(TransmissionReport { number: error.data, sent: clocks.best(stamps, now) })
         }
         libc::SO_EE_ORIGIN_LOCAL | libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6 => {
+            let quoted = &quoted[..incoming.length.min(quoted.len())];
+            let (quoted, extensions) = quoted.split_at(error.quote_length().unwrap_or(quoted.len()).min(quoted.len()));
             ErrorQueueEntry::PathError(PathError {
                 kind: error.kind(),
                 icmp: (error.origin != libc::SO_EE_ORIGIN_LOCAL).then_some((error.icmp_type, error.icmp_code)),
                 errno: error.errno,
                 reporter: error.offender.map(|address| canonical(address).ip()),
                 sent_to: incoming.address.map(canonical),
-                quoted: quoted[..incoming.length.min(quoted.len())].to_vec(),
+                quoted: quoted.to_vec(),
+                extensions: extensions.to_vec(),
                 hop_limit,
                 arrived: clocks.best(stamps, now),
             })
@@ -168,6 +174,14 @@ impl ExtendedError {
             data: netlink::number(content, 12)?,
             offender: content.get(16..).and_then(message::socket_address),
         })
+    }
+
+    /// Length of the quote before valid extensions (`struct sock_ee_data_rfc4884`); `None` without them.
+    fn quote_length(&self) -> Option<usize> {
+        const INVALID: u8 = 1;
+        let [first, second, flags, _] = self.data.to_ne_bytes();
+        let length = usize::from(u16::from_ne_bytes([first, second]));
+        (length > 0 && flags & INVALID == 0 && self.origin != libc::SO_EE_ORIGIN_LOCAL).then_some(length)
     }
 
     fn kind(&self) -> PathErrorKind {
@@ -245,6 +259,21 @@ mod tests {
         for length in 0..16 {
             assert_eq!(ExtendedError::parse(&vec![0; length]), None, "{length}");
         }
+    }
+
+    #[test]
+    fn extensions_begin_behind_the_quote() {
+        let length = |data: [u8; 4]| {
+            let mut content = libc::EHOSTUNREACH.to_ne_bytes().to_vec();
+            content.extend([libc::SO_EE_ORIGIN_ICMP, 11, 0, 0]);
+            content.extend([0; 4]);
+            content.extend(data);
+            ExtendedError::parse(&content).expect("whole").quote_length()
+        };
+        let [first, second] = 100_u16.to_ne_bytes();
+        assert_eq!(length([first, second, 0, 0]), Some(100));
+        assert_eq!(length([first, second, 1, 0]), None, "the kernel found them invalid");
+        assert_eq!(length([0; 4]), None);
     }
 
     #[test]

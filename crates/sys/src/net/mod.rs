@@ -6,6 +6,7 @@
 mod address;
 mod connect;
 mod listen;
+mod name;
 mod rendezvous;
 mod settings;
 mod steering;
@@ -23,6 +24,7 @@ pub(crate) use address::for_family;
 pub use address::{addresses, canonical, peer_is_this_host, resolve};
 pub use connect::{ConnectOptions, connect_tcp, connect_tcp_blocking, connect_tcp_timed};
 pub use listen::{ListenOptions, PortSharing, TcpListening, accept_nonblocking, listen_tcp};
+pub use name::{host_name_of, name_servers};
 pub use rendezvous::wait_for_server;
 pub use settings::SocketSettings;
 pub use steering::{MAX_STEERED_CLIENTS, steer};

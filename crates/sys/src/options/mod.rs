@@ -16,8 +16,8 @@ pub use ip::{
     set_flow_label, set_ipv6_only, set_path_mtu_probing, set_type_of_service, type_of_service, unset_path_mtu_probing,
 };
 pub use packets::{
-    set_hop_limit, set_packet_timestamps, set_path_errors, set_receive_destination, set_receive_hop_limit,
-    set_receive_type_of_service,
+    set_error_extensions, set_hop_limit, set_packet_timestamps, set_path_errors, set_receive_destination,
+    set_receive_hop_limit, set_receive_type_of_service,
 };
 pub use probing::{set_close_by_reset, set_not_sent_low_water};
 pub use tcp::{

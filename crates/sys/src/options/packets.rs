@@ -24,6 +24,10 @@ const RECEIVE_ADDRESS_V6: SocketOption =
     SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, "IPV6_RECVPKTINFO", "IPv6 destination reception");
 const RECEIVE_ERRORS_V6: SocketOption =
     SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVERR, "IPV6_RECVERR", "IPv6 error queue");
+const ERROR_EXTENSIONS: SocketOption =
+    SocketOption::new(libc::IPPROTO_IP, 26, "IP_RECVERR_RFC4884", "IPv4 ICMP extensions");
+const ERROR_EXTENSIONS_V6: SocketOption =
+    SocketOption::new(libc::IPPROTO_IPV6, 31, "IPV6_RECVERR_RFC4884", "IPv6 ICMP extensions");
 const HOP_LIMIT: SocketOption = SocketOption::new(libc::IPPROTO_IP, libc::IP_TTL, "IP_TTL", "IPv4 time to live");
 const HOP_LIMIT_V6: SocketOption =
     SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, "IPV6_UNICAST_HOPS", "IPv6 hop limit");
@@ -61,6 +65,11 @@ pub fn set_receive_destination(socket: &impl AsFd, on: bool) -> Result<()> {
 /// On TCP, errors that the kernel would outlast then also end the connection (ip(7)).
 pub fn set_path_errors(socket: &impl AsFd, on: bool) -> Result<()> {
     set_in_both_families(socket, RECEIVE_ERRORS, RECEIVE_ERRORS_V6, flag(on))
+}
+
+/// Reports where the ICMP extensions of an error begin (RFC 4884; Linux 5.9).
+pub fn set_error_extensions(socket: &impl AsFd, on: bool) -> Result<()> {
+    set_in_both_families(socket, ERROR_EXTENSIONS, ERROR_EXTENSIONS_V6, flag(on))
 }
 
 /// Sets the hop limit of the socket's packets, 1 to 255.

@@ -135,6 +135,7 @@ impl ProbeSocket {
         let _ = options::set_receive_queue_overflow_counter(&socket, true);
         if options.path_errors {
             options::set_path_errors(&socket, true)?;
+            let _ = options::set_error_extensions(&socket, true);
         }
         wait_for_kernel_stamps();
         let peer_is_ipv4 = socket.peer_addr().is_ok_and(|peer| canonical(peer).is_ipv4());
