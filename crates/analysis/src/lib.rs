@@ -1,6 +1,6 @@
 //! Computations over the samples of a measurement: [`formulas`] of transport and queues, [`statistics`], the metrics of
-//! [`ippm`], the methods that find [`capacity`], [`path_mtu`], a [`policer`] and [`latency_under_load`], and the grades of
-//! [`traffic_profiles`].
+//! [`ippm`], the methods that find [`capacity`], [`path_mtu`], a [`policer`], [`latency_under_load`] and [`route_loss`], and the
+//! grades of [`traffic_profiles`].
 //!
 //! Input and output are quantities of `units` and plain types of this crate. Nothing here is serialised, does IO, reads a
 //! clock or draws random numbers that the caller did not seed.
@@ -15,5 +15,6 @@ pub mod latency_under_load;
 pub mod path_mtu;
 pub mod policer;
 pub mod rfc6349;
+pub mod route_loss;
 pub mod statistics;
 pub mod traffic_profiles;
