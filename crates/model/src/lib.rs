@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address_family;
+pub mod autonomous_systems;
 pub mod baseline;
 pub mod change;
 pub mod diagnosis;
@@ -27,6 +28,7 @@ pub mod parameters;
 pub mod path;
 pub mod quic;
 pub mod report;
+pub mod route;
 pub mod rr;
 pub mod sample;
 pub mod socket;
