@@ -37,6 +37,9 @@ pub const TARGETS: &[(&str, FuzzTarget)] = &[
     ("probe_load", probe_load),
     ("rr_datagrams", rr_datagrams),
     ("quic_messages", quic_messages),
+    ("hop_probe", hop_probe),
+    ("icmp_extension", icmp_extension),
+    ("dns_records", dns_records),
 ];
 
 /// Delivery of an input's bytes, as selected by its first byte.
@@ -427,4 +430,38 @@ pub fn probe_load(data: &[u8]) {
     let whole = read(bytes.len());
     assert!(whole.1 <= bytes.len());
     assert_eq!(read(usize::from(*size)), whole);
+}
+
+/// Reads any bytes as the quote of a probe: an accepted one is written as it was quoted, its last octet apart.
+///
+/// # Panics
+/// When an invariant is violated.
+pub fn hop_probe(data: &[u8]) {
+    use crate::hop_probe::HopProbe;
+    let Some(probe) = HopProbe::parse(data) else { return };
+    let last = HopProbe::LENGTH - 1;
+    assert_eq!(probe.encode()[..last], data[..last]);
+}
+
+/// Reads any bytes as an ICMP extension structure: labels have their 20 bits, and come from its bytes.
+///
+/// # Panics
+/// When an invariant is violated.
+pub fn icmp_extension(data: &[u8]) {
+    let Some(labels) = crate::icmp_extension::mpls_labels(data) else { return };
+    assert!(labels.len() * 4 <= data.len());
+    assert!(labels.iter().all(|label| label.label < 1 << 20 && label.traffic_class < 8));
+}
+
+/// Reads any bytes as an answer of a name server: its texts are no longer than the message, replacement characters apart.
+///
+/// # Panics
+/// When an invariant is violated.
+pub fn dns_records(data: &[u8]) {
+    let Some((id, _)) = data.split_first_chunk() else { return };
+    let Some(texts) = crate::dns::txt_records(data, u16::from_be_bytes(*id)) else { return };
+    assert!(texts.iter().map(|text| text.chars().count()).sum::<usize>() <= data.len());
+    for text in &texts {
+        let _ = (crate::dns::origin(text), crate::dns::holder(text));
+    }
 }

@@ -16,6 +16,8 @@
 //! | [`key_pin`] | the digest by which a client recognizes its server, over TLS and QUIC |
 //! | [`udp`], [`sequence`] | the header of UDP data and the receiver's accounting |
 //! | [`stamp`] | probe packets and reflected packets: RFC 8762 and RFC 8972 |
+//! | [`hop_probe`], [`icmp_extension`] | probes of hops, and MPLS labels in the errors that they get |
+//! | [`dns`] | TXT records, in which autonomous systems are looked up |
 //! | [`authentication`] | user names and passwords, encrypted with RSA |
 //!
 //! The profile is that of iperf3 3.21; nothing newer than 3.1 is required of a peer. The peer is never trusted: every
@@ -27,12 +29,15 @@
 pub mod authentication;
 pub mod client;
 pub mod cookie;
+pub mod dns;
 pub mod error;
 pub mod extension;
 pub mod failure;
 pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod hop_probe;
+pub mod icmp_extension;
 mod json;
 pub mod key_pin;
 pub mod parameters;
