@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::description::PathDescription;
+use crate::description::{PARALLEL, PathDescription};
 use crate::plan::DevicePairEnd;
 
 /// An end of a link.
@@ -38,7 +38,7 @@ impl LinkEnd {
     }
 }
 
-/// A link's number as a byte: a description has at most 64.
+/// A link's number as a byte: a description has at most 64, and as many second parallel ones.
 fn octet(link: usize) -> u8 {
     u8::try_from(link).unwrap_or(u8::MAX)
 }
@@ -73,10 +73,12 @@ pub(crate) fn host_mac(link: usize, end: LinkEnd) -> String {
     mac(link, end.number())
 }
 
-/// The host's device at this end: `eth0`, and `eth1` for a router's second link.
+/// The host's device at this end: `eth0`, and `eth1` for a router's second link; `eth2` and `eth3` at a second parallel one.
 pub(crate) const fn host_device(link: usize, end: LinkEnd) -> &'static str {
     // Every host but near has its first device towards near.
     match end {
+        LinkEnd::Near if link >= PARALLEL => "eth2",
+        LinkEnd::Far if link >= PARALLEL => "eth3",
         LinkEnd::Near if link > 0 => "eth1",
         LinkEnd::Near | LinkEnd::Far => "eth0",
     }
@@ -85,8 +87,8 @@ pub(crate) const fn host_device(link: usize, end: LinkEnd) -> &'static str {
 /// Index of the host at this end of a link.
 pub(crate) const fn host_index(link: usize, end: LinkEnd) -> usize {
     match end {
-        LinkEnd::Near => link,
-        LinkEnd::Far => link + 1,
+        LinkEnd::Near => link % PARALLEL,
+        LinkEnd::Far => link % PARALLEL + 1,
     }
 }
 

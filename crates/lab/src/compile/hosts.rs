@@ -4,7 +4,7 @@ use super::address::{self, LinkEnd};
 use super::has_offloads;
 use super::netem::bits;
 use super::sysctl;
-use crate::description::{HostDescription, PathDescription};
+use crate::description::{EmulatedLink, HostDescription, PARALLEL, PathDescription};
 use crate::plan::{NamespacePlan, SysctlSetting};
 
 /// A device of a host, by its link.
@@ -29,7 +29,7 @@ pub(super) fn namespace(path: &PathDescription, index: usize) -> NamespacePlan {
     let tc = names().flat_map(|name| queueing_lines(&name, host));
     NamespacePlan {
         name: host.name.clone(),
-        sysctls: sysctls(path, host, devices.len() > 1),
+        sysctls: sysctls(path, index),
         without_offloads: if has_offloads(path, index) { Vec::new() } else { names().collect() },
         ip: ip_lines(path, &devices),
         tc: tc.collect(),
@@ -53,15 +53,36 @@ fn queueing_lines(device: &str, host: &HostDescription) -> Vec<String> {
     }
 }
 
-/// The host's devices, the one towards near first.
+/// The host's devices, the one towards near first, those at second parallel links last.
 fn devices(path: &PathDescription, index: usize) -> Vec<HostDevice> {
     let towards_near = index.checked_sub(1).map(|link| HostDevice { link, end: LinkEnd::Far });
     let towards_far = (index < path.links.len()).then_some(HostDevice { link: index, end: LinkEnd::Near });
-    towards_near.into_iter().chain(towards_far).collect()
+    let single: Vec<HostDevice> = towards_near.into_iter().chain(towards_far).collect();
+    let parallel = single.iter().filter(|device| path.link(device.link).is_parallel);
+    let second: Vec<HostDevice> =
+        parallel.map(|device| HostDevice { link: device.link + PARALLEL, ..*device }).collect();
+    [single, second].concat()
+}
+
+/// Settings of the hosts at a parallel link: the one at its near end chooses by addresses and ports, the one at its far end
+/// sends ICMP errors from the address at which a packet arrived, so that the link is seen.
+fn parallel_settings(path: &PathDescription, index: usize) -> Vec<(&'static str, &'static str)> {
+    let is_parallel = |link: Option<&EmulatedLink>| link.is_some_and(|link| link.is_parallel);
+    let mut settings = Vec::new();
+    if is_parallel(path.links.get(index)) {
+        settings.push(("net.ipv4.fib_multipath_hash_policy", "1"));
+        settings.extend(path.has_ipv6().then_some(("net.ipv6.fib_multipath_hash_policy", "1")));
+    }
+    if is_parallel(index.checked_sub(1).and_then(|link| path.links.get(link))) {
+        settings.push(("net.ipv4.icmp_errors_use_inbound_ifaddr", "1"));
+    }
+    settings
 }
 
 /// Settings of this namespace: the lab's defaults, overridden by the host's own.
-fn sysctls(path: &PathDescription, host: &HostDescription, is_router: bool) -> Vec<SysctlSetting> {
+fn sysctls(path: &PathDescription, index: usize) -> Vec<SysctlSetting> {
+    let host = &path.hosts[index];
+    let is_router = index > 0 && index < path.links.len();
     let forward = if is_router { "1" } else { "0" };
     let mut settings = vec![
         ("net.ipv4.ip_forward", forward),
@@ -73,6 +94,7 @@ fn sysctls(path: &PathDescription, host: &HostDescription, is_router: bool) -> V
         // Tests with ping need each answer.
         ("net.ipv4.icmp_ratelimit", "0"),
     ];
+    settings.extend(parallel_settings(path, index));
     if path.has_ipv6() {
         settings.push(("net.ipv6.conf.all.forwarding", forward));
     } else {
@@ -105,7 +127,7 @@ fn device_lines(path: &PathDescription, device: HostDevice, lines: &mut Vec<Stri
     let HostDevice { link, end } = device;
     let name = device.name();
     let neighbour = address::host_mac(link, end.other());
-    let mtu = path.links[link].mtu;
+    let mtu = path.link(link).mtu;
     // A device without IPv6 does not accept this keyword.
     let without_link_local = if path.has_ipv6() { " addrgenmode none" } else { "" };
     lines.push(format!("link set dev {name} mtu {mtu}{without_link_local}"));
@@ -120,19 +142,27 @@ fn device_lines(path: &PathDescription, device: HostDevice, lines: &mut Vec<Stri
     }
 }
 
-/// Routes to the networks behind the neighbour at this device.
+/// Routes to the networks behind the neighbour at this device; over both of two parallel links away from near.
 fn route_lines(path: &PathDescription, device: HostDevice, lines: &mut Vec<String>) {
     let HostDevice { link, end } = device;
+    if link >= PARALLEL {
+        return;
+    }
     let behind = match end {
         LinkEnd::Far => 0..link,
         LinkEnd::Near => link + 1..path.links.len(),
     };
+    let both = end == LinkEnd::Near && path.link(link).is_parallel;
+    let through = |address: &dyn Fn(usize) -> String| match both {
+        true => format!("nexthop via {} nexthop via {}", address(link), address(link + PARALLEL)),
+        false => format!("via {}", address(link)),
+    };
     for network in behind {
-        let through = address::ipv4(link, end.other());
-        lines.push(format!("route add {}/30 via {through}", address::ipv4_network(network)));
+        let next = through(&|link| address::ipv4(link, end.other()).to_string());
+        lines.push(format!("route add {}/30 {next}", address::ipv4_network(network)));
         if path.has_ipv6() {
-            let through = address::ipv6(link, end.other());
-            lines.push(format!("route add {}/64 via {through}", address::ipv6_network(network)));
+            let next = through(&|link| address::ipv6(link, end.other()).to_string());
+            lines.push(format!("route add {}/64 {next}", address::ipv6_network(network)));
         }
     }
 }

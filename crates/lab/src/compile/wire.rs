@@ -27,7 +27,7 @@ pub(super) fn wire(path: &PathDescription) -> (NamespacePlan, Vec<DevicePair>, V
         pairs: Vec::new(),
         changes: Vec::new(),
     };
-    for link in 0..path.links.len() {
+    for link in path.link_indices() {
         wire.link(link);
     }
     let sysctls = ["net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.default.disable_ipv6"];
@@ -74,7 +74,7 @@ impl WireBuilder<'_> {
 
     /// A device of the wire, up and with the link's MTU.
     fn device(&mut self, link: usize, name: String, number: u8) -> DevicePairEnd {
-        let mtu = self.path.links[link].mtu;
+        let mtu = self.path.link(link).mtu;
         self.ip.push(format!("link set dev {name} mtu {mtu}"));
         self.ip.push(format!("link set dev {name} up"));
         DevicePairEnd { namespace: WIRE.to_owned(), device: name, mac: address::mac(link, number) }
@@ -84,14 +84,14 @@ impl WireBuilder<'_> {
     fn direction(&mut self, link: usize, from: LinkEnd) {
         let path = self.path;
         let direction = match from {
-            LinkEnd::Near => &path.links[link].forward,
-            LinkEnd::Far => &path.links[link].backward,
+            LinkEnd::Near => &path.link(link).forward,
+            LinkEnd::Far => &path.link(link).backward,
         };
         let mut at = end_device(link, from);
         self.filters(&at, direction);
         if let Some(rate) = direction.counted_rate().filter(|_| queue::is_needed(direction)) {
             let stage = self.stage(link, from, "queue", &mut at);
-            let mtu = path.links[link].mtu;
+            let mtu = path.link(link).mtu;
             let largest = self.largest_packet(link, direction);
             let place = QueueContext { direction, rate, round_trip: path.propagation(), mtu, largest };
             self.tc.extend(queue::lines(&stage, place));
@@ -152,7 +152,7 @@ impl WireBuilder<'_> {
         words: &str,
         (layer, random_stage): (LinkLayer, Option<u8>),
     ) {
-        let sizes = netem::size_table(layer, self.path.links[link].mtu);
+        let sizes = netem::size_table(layer, self.path.link(link).mtu);
         self.tc.push(format!("qdisc add dev {device} root handle 1: {sizes}{words}"));
         if let Some(stage) = random_stage {
             let seed = seed::stage_seed(self.path.seed, link, from, stage);
@@ -173,7 +173,7 @@ impl WireBuilder<'_> {
     /// Largest packet that may pass this link, as its layer counts it.
     fn largest_packet(&self, link: usize, direction: &LinkDirection) -> ByteCount {
         let with_offloads = (0..self.path.hosts.len()).any(|host| has_offloads(self.path, host));
-        let size = if with_offloads { SUPER_PACKET } else { self.path.links[link].mtu.byte_count() };
+        let size = if with_offloads { SUPER_PACKET } else { self.path.link(link).mtu.byte_count() };
         direction.layer.counted(size)
     }
 }

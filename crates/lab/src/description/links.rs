@@ -100,6 +100,7 @@ const MAX_RED_QUEUE: ByteCount = ByteCount::new(4_000_000);
 fn link(raw: &RawLink, read: &mut FileReader<'_>) -> Result<EmulatedLink, DescriptionProblem> {
     let mtu = mtu(raw.mtu.as_ref())?;
     Ok(EmulatedLink {
+        is_parallel: raw.parallel.unwrap_or(false),
         mtu,
         forward: direction(&raw.direction(raw.forward.as_ref()), read)?,
         backward: direction(&raw.direction(raw.backward.as_ref()), read)?,

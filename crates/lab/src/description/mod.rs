@@ -23,6 +23,7 @@ pub use link_layer::{ETHERNET_HEADER, LinkFraming, LinkLayer};
 pub(crate) use links::count_factors;
 pub use trace::{DeliveryTrace, OPPORTUNITY, TraceError};
 pub(crate) use traffic::{DATAGRAM_PAYLOAD, MAX_BURST_DATAGRAMS};
+pub(crate) use types::PARALLEL;
 pub use types::{
     BottleneckQueue, BufferSize, DelayJitter, EmulatedLink, HostDescription, JitterDistribution, LinkDirection,
     LinkReordering, LossModel, PathDescription, PolicerDescription, RateStep, TrafficDescription, TrafficKind,

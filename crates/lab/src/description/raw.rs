@@ -71,6 +71,7 @@ directional! {
     RawLink {
         pub(super) between: Option<Spanned<Vec<Spanned<String>>>>,
         pub(super) mtu: Option<Spanned<i64>>,
+        pub(super) parallel: Option<bool>,
         pub(super) forward: Option<RawDirection>,
         pub(super) backward: Option<RawDirection>,
     }

@@ -33,6 +33,19 @@ pub struct PathDescription {
 }
 
 impl PathDescription {
+    /// The link of an index, or the second of two parallel ones, whose index is larger by [`PARALLEL`].
+    #[must_use]
+    pub fn link(&self, index: usize) -> &EmulatedLink {
+        &self.links[index % PARALLEL]
+    }
+
+    /// Indices of all links, those of second parallel ones last.
+    pub(crate) fn link_indices(&self) -> impl Iterator<Item = usize> {
+        let second =
+            self.links.iter().enumerate().filter(|(_, link)| link.is_parallel).map(|(index, _)| index + PARALLEL);
+        (0..self.links.len()).chain(second)
+    }
+
     /// The host of this name.
     #[must_use]
     pub fn host(&self, name: &str) -> Option<&HostDescription> {
@@ -81,9 +94,14 @@ pub struct HostDescription {
     pub server: Option<Vec<String>>,
 }
 
+/// Distance of the index of a second parallel link from that of the first: a description has at most 64 links.
+pub(crate) const PARALLEL: usize = 64;
+
 /// A link between two neighbours of the chain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmulatedLink {
+    /// True when there is a second link with the same properties: packets to far take one or the other, by flow.
+    pub is_parallel: bool,
     /// Largest IP packet.
     pub mtu: Mtu,
     /// Direction away from near.
