@@ -20,6 +20,7 @@ mod iso_duration;
 mod pairs;
 mod plain_host;
 pub mod pscheduler;
+mod route;
 mod seats;
 mod sessions;
 mod timetable;
@@ -38,6 +39,7 @@ pub use description::{
 pub use error::FleetError;
 pub use facts::TestFacts;
 pub use plain_host::is_plain_host;
+pub use route::{HopChange, hop_changes};
 pub use sessions::{SessionDirections, TestSession, TestWeight};
 pub use timetable::{PlannedSession, SessionStart, Timetable};
 pub use unusual::unusual_figures;
