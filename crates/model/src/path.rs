@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::header_mark::HeaderMark;
 use super::report::TestTermination;
+pub use super::route::PathHop;
+use super::route::RouteReport;
 use super::summary::DurationDistribution;
 
 /// Version of this document's schema.
@@ -56,12 +58,24 @@ pub struct PathDocument {
     /// Hops that answered, nearest first.
     #[serde(default)]
     pub hops: Vec<PathHop>,
+    /// Route as a whole; `None` where its hops were not measured.
+    #[serde(default)]
+    pub route: Option<RouteReport>,
     /// Values that could not be measured: key → reason.
     #[serde(default)]
     pub unknown: Vec<UnknownValue>,
     /// Notes shown below the table: surprises, black holes, contamination.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+impl PathDocument {
+    /// True when only the hops were measured (`linerate path --hops`).
+    #[must_use]
+    pub fn is_route_only(&self) -> bool {
+        let nothing = PathDirection::default();
+        self.route.is_some() && self.up == nothing && self.down == nothing
+    }
 }
 
 /// Kind of server on the remote host.
@@ -441,16 +455,4 @@ impl TcpFeature {
             Self::ExplicitCongestionNotification | Self::AccurateEcn => "net.ipv4.tcp_ecn",
         }
     }
-}
-
-/// Hop of the path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PathHop {
-    /// Distance from the local host, from 1.
-    pub distance: u8,
-    /// Address that answered; `None` without an answer.
-    pub address: Option<String>,
-    /// Round-trip times to it.
-    pub rtt: Option<DurationDistribution>,
 }

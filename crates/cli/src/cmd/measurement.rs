@@ -195,6 +195,14 @@ impl MeasurementArguments {
         }
     }
 
+    /// Prints the tables behind a summary; in other forms the run has them already.
+    pub(crate) fn show_tables(&self, run: &RunDocument) {
+        if !(self.json || self.brief || self.verbose) {
+            let run = recorder::for_display(run);
+            console::data(&text::tables(&presentation::present(&run), console::data_style()));
+        }
+    }
+
     /// Records the run in the history.
     pub(crate) fn record(&self, run: &RunDocument) {
         recorder::keep(run, self.quiet || self.json);

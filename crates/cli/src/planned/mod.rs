@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use linerate_documents::fleet_result::{FleetResult, ResultHost, SessionOutcome};
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunFigure, RunResult};
+use linerate_model::route::PathHop;
 use linerate_model::summary::DurationDistribution;
 use linerate_units::WallTime;
 
@@ -89,5 +90,10 @@ fn route_of(run: &RunDocument) -> Vec<String> {
         _ => None,
     };
     let hops = path.iter().flat_map(|path| &path.hops);
-    hops.map(|hop| hop.address.clone().unwrap_or_else(|| "*".to_owned())).collect()
+    // The route of the first flow, which has the same ports in each run.
+    let first_flow = |hop: &PathHop| {
+        let address = hop.addresses.iter().find(|one| one.flows.first() == Some(&1)).map(|one| one.address.clone());
+        address.or_else(|| hop.address.clone()).unwrap_or_else(|| "*".to_owned())
+    };
+    hops.map(first_flow).collect()
 }

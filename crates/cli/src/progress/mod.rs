@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use clap::Args;
 use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_model::limit::LimitShares;
+use linerate_model::route::{PathHop, RouteReport};
 use linerate_model::sample::{IntervalReport, TcpInterval};
 use linerate_model::stream::StreamRole;
 use linerate_sys::signals::InterruptSignals;
@@ -181,6 +182,17 @@ impl RunningMeasurement {
             // Progress is not worth an end: the results come.
             Err(_) => PictureState::None,
         };
+    }
+}
+
+/// Shows the hops of a path in the picture.
+pub(crate) fn show_hops(hops: &[PathHop], route: &RouteReport) {
+    if let Some(running) = running().as_mut() {
+        match &mut running.picture {
+            PictureState::None => {}
+            PictureState::Waiting(picture, _) => picture.show_hops(hops, route),
+            PictureState::Open(screen) => screen.update(|picture| picture.show_hops(hops, route)),
+        }
     }
 }
 

@@ -300,6 +300,7 @@ fn loaded_hop(hop: &HopSamples, window: CountingWindow) -> PathHop {
         distance: hop.distance,
         address: hop.address.map(|address| address.to_string()),
         rtt: SampleSummary::of(&round_trips(&inside)).as_ref().map(Into::into),
+        ..PathHop::default()
     }
 }
 

@@ -49,6 +49,7 @@ use linerate_units::{BitRate, ByteCount, PacketCount, Port};
 use crate::course::{self, AbortReason, FarService};
 use crate::probe::messages::FarFacts;
 use crate::probe::{ProbeError, ProbeTarget};
+pub use hops::{HopOptions, HopsSnapshot, LabelOptions};
 use record::PathRecord;
 
 /// Options of a path measurement.
@@ -68,6 +69,10 @@ pub struct PathOptions {
     pub path_mtu: bool,
     /// True when the routers of the path are probed.
     pub hops: bool,
+    /// Options of their measurement.
+    pub route: HopOptions,
+    /// True when nothing but the routers is measured.
+    pub only_hops: bool,
     /// True when the capacity is searched, which fills the path for some seconds per direction.
     pub capacity: bool,
     /// Highest rate to try; `None` for the limit of this host.
@@ -88,6 +93,8 @@ impl PathOptions {
             poisson: true,
             path_mtu: true,
             hops: true,
+            route: HopOptions::default(),
+            only_hops: false,
             capacity: true,
             max_rate: None,
             max_traffic: None,
@@ -144,6 +151,8 @@ pub enum PathEvent {
     RoundTrip(Duration),
     /// Current receive rate of a search.
     Rate(Direction, BitRate),
+    /// Hops after a round, where nothing else is measured.
+    Hops(Box<HopsSnapshot>),
     /// Note for the user.
     Note(String),
 }
@@ -175,6 +184,9 @@ pub fn run(options: &PathOptions, stop: Option<InterruptSignals>, observer: &mut
 }
 
 fn measure(record: &mut PathRecord<'_>) -> Result<(), AbortReason> {
+    if record.options.only_hops {
+        return hops::measure_alone(record);
+    }
     record.phase(PathPhase::Connect, Duration::from_millis(500));
     match course::far_end(&record.options.target, record.stop)? {
         FarService::Probes(session) => linerate::measure(record, &session),

@@ -18,6 +18,9 @@ use crate::course::{self, AbortReason};
 use crate::probe::ProbeError;
 use crate::probe::messages::FarFacts;
 
+/// Reason for missing figures of a measurement of hops.
+const ONLY_HOPS: &str = "only the hops were measured (--hops)";
+
 /// The document while it is filled, and its observer.
 pub(super) struct PathRecord<'a> {
     pub(super) options: &'a PathOptions,
@@ -59,6 +62,7 @@ impl<'a> PathRecord<'a> {
             bdp_down_bytes: None,
             tcp: None,
             hops: Vec::new(),
+            route: None,
             unknown: Vec::new(),
             notes: Vec::new(),
         };
@@ -185,7 +189,8 @@ impl<'a> PathRecord<'a> {
             Outcome::Failed | Outcome::PeerTerminated => self.fill_unknown("the measurement failed before"),
         }
         self.document.termination = termination;
-        self.fill_unknown(super::unknown_reason(self.document.peer));
+        let reason = if self.options.only_hops { ONLY_HOPS } else { super::unknown_reason(self.document.peer) };
+        self.fill_unknown(reason);
         PathOutcome {
             document: self.document,
             series: self.series,
@@ -221,6 +226,7 @@ impl<'a> PathRecord<'a> {
             ("clock", document.clock.is_none()),
             ("tcp", document.tcp.is_none()),
             ("hops", document.hops.is_empty()),
+            ("route", document.route.is_none()),
             ("bdp_up_bytes", document.bdp_up_bytes.is_none()),
             ("bdp_down_bytes", document.bdp_down_bytes.is_none()),
         ];

@@ -153,6 +153,7 @@ fn unmeasured_path(host: &str, port: u16, started_at_unix_ns: u64, termination: 
         bdp_down_bytes: None,
         tcp: None,
         hops: Vec::new(),
+        route: None,
         unknown: Vec::new(),
         notes: Vec::new(),
     }

@@ -2,5 +2,6 @@
 
 pub mod load;
 pub mod path;
+pub mod route;
 pub mod rr;
 pub mod web;

@@ -4,12 +4,19 @@ use linerate_model::header_mark::HeaderMark;
 use linerate_model::path::{MarkFate, PathDirection, PathDocument, PeerKind};
 use linerate_units::{BitRate, display};
 
+use super::route;
+
 /// Capacity and round trip, then the problems.
 pub fn sentence(document: &PathDocument) -> String {
+    if let Some(route) = document.route.as_ref().filter(|_| document.is_route_only()) {
+        return route::sentence(&document.hops, route);
+    }
     let mut parts = Vec::new();
     for (name, end) in [("up", &document.up), ("down", &document.down)] {
         push_problems(&mut parts, name, end);
     }
+    // A few probes of each hop say less of losses than the probe packets do.
+    parts.extend(document.route.iter().flat_map(route::mtu_drops));
     let carries = carries(document);
     let trouble = match parts.len() {
         0 if document.peer == PeerKind::Linerate && document.up.packets.is_some() => {

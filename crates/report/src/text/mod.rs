@@ -31,6 +31,19 @@ pub fn result(presentation: &Presentation<'_>, style: TextStyle) -> String {
     page(presentation, style, false)
 }
 
+/// Renders the tables and notes of a report, to follow its summary.
+#[must_use]
+pub fn tables(presentation: &Presentation<'_>, style: TextStyle) -> String {
+    let (mut text, mut footnotes) = (String::new(), Footnotes::default());
+    for table in &presentation.tables {
+        table::push(&mut text, table, &mut footnotes, style);
+    }
+    for note in &presentation.notes {
+        item(&mut text, style.pick("•", "*"), note, style);
+    }
+    text
+}
+
 fn page(presentation: &Presentation<'_>, style: TextStyle, environment: bool) -> String {
     let mut text = String::new();
     heading(&mut text, presentation, style);

@@ -83,6 +83,7 @@ pub(super) fn document() -> PathDocument {
         distance,
         address: address.map(str::to_owned),
         rtt: address.map(|_| times(0.3 * f64::from(distance), 0.5 * f64::from(distance), 2.0, 4.0)),
+        ..PathHop::default()
     };
     let mut up = direction(10.1e6, 0.0);
     up.policer = Some(Policer {
@@ -138,6 +139,7 @@ pub(super) fn document() -> PathDocument {
             missing: vec![TcpFeature::ExplicitCongestionNotification],
         }),
         hops: vec![hop(1, Some("198.51.100.1")), hop(2, None), hop(3, Some("192.0.2.7"))],
+        route: None,
         unknown: Vec::new(),
         notes: vec![
             "Packets of 1493 B and more are dropped without an ICMP error: some device on the path drops them."
@@ -203,6 +205,7 @@ pub(crate) fn path_to_bare_host() -> RunDocument {
         bdp_down_bytes: None,
         tcp: None,
         hops: Vec::new(),
+        route: None,
         traffic_bytes: None,
         rtt: IdleRtt {
             best: Some(times(52.5, 53.0, 57.0, 90.0)),

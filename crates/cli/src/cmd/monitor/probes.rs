@@ -1,12 +1,15 @@
 //! Light probes of one host: delay, loss and route, by STAMP or ICMP.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
+use jiff::Timestamp;
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
+use linerate_fleet::{HopChange, hop_changes};
 use linerate_sys::clock::realtime_now;
 use linerate_units::{WallTime, display};
 
 use super::{Monitor, PROBE_TASK, guard};
+use crate::console;
 use crate::planned::{PlannedTest, PlannedWait, WaitEnding};
 
 /// Mean time between two packets.
@@ -34,15 +37,20 @@ impl MtuSearch {
         self.found.is_none_or(|found| at.since_unix_epoch().abs_diff(found.since_unix_epoch()) >= MTU_PERIOD)
     }
 
-    /// Takes a probe in: the path MTU of another route is searched by the next probe.
-    fn note(&mut self, probe: &FleetResult) {
+    /// Takes a probe in: the path MTU of another route is searched by the next probe. Returns the changes of the route.
+    fn note(&mut self, probe: &FleetResult) -> Vec<HopChange> {
+        let mut changes = Vec::new();
         if !probe.route.is_empty() && probe.route != self.route {
+            if !self.route.is_empty() {
+                changes = hop_changes(&self.route, &probe.route);
+            }
+            self.found = self.found.filter(|_| changes.is_empty() && !self.route.is_empty());
             self.route.clone_from(&probe.route);
-            self.found = None;
         }
         if probe.figure("mtu_up").is_some() {
             self.found = Some(probe.at());
         }
+        changes
     }
 }
 
@@ -85,7 +93,12 @@ impl Monitor<'_> {
             ending.reason = Some("a test of this monitor ran at the same time".to_owned());
         }
         let result = planned(&self.source, host, at).ended(ending);
-        search.note(&result);
+        for change in search.note(&result) {
+            let time = Timestamp::try_from(UNIX_EPOCH + at.since_unix_epoch()).unwrap_or_default();
+            let time = time.to_zoned(self.zone.clone()).strftime("%F %T%:z");
+            let HopChange { hop, before, after } = change;
+            console::note(&format!("{host}: hop {hop} changed from {before} to {after} at {time}"));
+        }
         self.keeper.keep(&result);
         if result.reason.is_none() || result.outcome == SessionOutcome::Failed {
             self.alarm.judge(&result);
@@ -134,7 +147,11 @@ mod tests {
         // A probe that did not look for the route says nothing of it.
         search.note(&probe(3, "", None));
         assert!(!search.is_due(at(4)));
-        search.note(&probe(4, "a c", None));
+        let changes = search.note(&probe(4, "a c", None));
+        assert_eq!(
+            changes.iter().map(|one| (one.hop, one.before.as_str(), one.after.as_str())).collect::<Vec<_>>(),
+            [(2, "b", "c")]
+        );
         assert!(search.is_due(at(5)));
         search.note(&probe(5, "a c", Some(1400.0)));
         assert!(!search.is_due(at(6)));

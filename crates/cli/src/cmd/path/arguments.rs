@@ -1,9 +1,14 @@
 //! Command line of `linerate path`.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
+use linerate_engine::path::{HopOptions, LabelOptions};
+use linerate_model::autonomous_systems::AutonomousSystemTable;
+use linerate_sys::describe_os_error;
 use linerate_units::{BitRate, ByteCount, Port};
 
 use crate::cmd::measurement::MeasurementArguments;
@@ -20,12 +25,15 @@ pub(crate) struct PathArguments {
     /// UDP port of a STAMP reflector, used when no linerate answers
     #[arg(long, default_value = "862", value_name = "PORT", value_parser = values::port)]
     pub(crate) stamp_port: Port,
-    /// Packets per direction that measure loss, duplication and delay; fewer on slow links
-    #[arg(short, long, default_value = "1000", value_name = "N", value_parser = clap::value_parser!(u64).range(10..=1_000_000))]
-    pub(crate) count: u64,
-    /// Mean time between two packets; longer on slow links
-    #[arg(short, long, default_value = "5ms", value_name = "TIME", value_parser = interval)]
-    pub(crate) interval: Duration,
+    /// Packets per direction; with --hops rounds [default: 1000; 10 rounds, with --live until stopped]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) count: Option<u64>,
+    /// Mean time between two packets, longer on slow links; with --hops between rounds [default: 5ms; 1s]
+    #[arg(short, long, value_name = "TIME", value_parser = interval)]
+    pub(crate) interval: Option<Duration>,
+    /// Hops.
+    #[command(flatten)]
+    pub(crate) hops: HopArguments,
     /// Send packets at equal intervals instead of random ones (a Poisson process)
     #[arg(long)]
     pub(crate) periodic: bool,
@@ -50,6 +58,65 @@ pub(crate) struct PathArguments {
     /// Options common to all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,
+}
+
+/// Hops of the path.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Hops")]
+pub(crate) struct HopArguments {
+    /// Measure only the hops, in rounds: delay, loss, routes of equal cost, path MTU
+    #[arg(long, conflicts_with_all = ["no_capacity", "max_rate", "max_traffic", "periodic", "stamp_port"])]
+    pub(crate) hops: bool,
+    /// Flows that enumerate routes of equal cost, each with a source port of its own
+    #[arg(long, value_name = "N", default_value = "6", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) flows: u16,
+    /// Look up the names of hops by this host's resolver
+    #[arg(long)]
+    pub(crate) names: bool,
+    /// Look up autonomous systems in a file: that of iptoasn.com, or a prefix2as of CAIDA
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) as_data: Option<PathBuf>,
+    /// Look up autonomous systems by DNS (origin.asn.cymru.com), which learns the hops' addresses
+    #[arg(long)]
+    pub(crate) as_dns: bool,
+}
+
+impl HopArguments {
+    /// Sources of labels; an unusable file is an error.
+    fn labels(&self) -> Result<LabelOptions, String> {
+        let table = self.as_data.as_deref().map(read_table).transpose()?.map(Arc::new);
+        Ok(LabelOptions { names: self.names, table, by_dns: self.as_dns })
+    }
+}
+
+/// Largest file of autonomous systems; that of all announced addresses has 40 MB.
+const MAX_TABLE_SIZE: u64 = 256 << 20;
+
+fn read_table(file: &Path) -> Result<AutonomousSystemTable, String> {
+    let failed = |error: std::io::Error| format!("reading {}: {}", file.display(), describe_os_error(&error));
+    let size = std::fs::metadata(file).map_err(failed)?.len();
+    if size > MAX_TABLE_SIZE {
+        return Err(format!("{} is larger than 256 MiB: is it a table of autonomous systems?", file.display()));
+    }
+    let text = std::fs::read(file).map_err(failed)?;
+    AutonomousSystemTable::parse(&String::from_utf8_lossy(&text)).map_err(|error| {
+        let (file, line, problem) = (file.display(), error.line, error.problem);
+        format!(
+            "{file}:{line}: {problem}: expected the columns of iptoasn.com (gunzip it first) or of a prefix2as file"
+        )
+    })
+}
+
+impl PathArguments {
+    /// Options of the hops.
+    pub(super) fn route(&self) -> Result<HopOptions, String> {
+        let hops = HopOptions { flows: self.hops.flows, labels: self.hops.labels()?, ..HopOptions::default() };
+        if !self.hops.hops {
+            return Ok(hops);
+        }
+        let rounds = if self.live.is_requested() { self.count } else { Some(self.count.unwrap_or(10)) };
+        Ok(HopOptions { rounds, interval: self.interval.unwrap_or(Duration::from_secs(1)), ..hops })
+    }
 }
 
 fn interval(text: &str) -> Result<Duration, String> {

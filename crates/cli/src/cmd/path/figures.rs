@@ -15,6 +15,10 @@ const BOOTSTRAP_SEED: u64 = 8337;
 pub(super) fn all_figures(outcome: &PathOutcome) -> Vec<RunFigure> {
     let document = &outcome.document;
     let mut figures = vec![round_trip(outcome)];
+    if document.is_route_only() {
+        figures.push(route_loss(document));
+        return figures;
+    }
     let ends = [("up", &document.up), ("down", &document.down)];
     figures.extend(ends.map(|(name, end)| capacity(document, name, end)));
     figures.extend(ends.map(|(name, end)| loss(document, name, end)));
@@ -101,6 +105,21 @@ fn loss(document: &PathDocument, name: &str, end: &PathDirection) -> RunFigure {
         figure.count = Some(packets.sent);
     }
     with_reason(document, figure, &format!("{name}.packets"))
+}
+
+/// Loss to the destination and back, by probes of the hops.
+fn route_loss(document: &PathDocument) -> RunFigure {
+    let title = "Loss there and back";
+    let mut figure = RunFigure::new("loss_route", title, FigureUnit::Share, ImprovementDirection::Lower);
+    if let Some(route) = &document.route {
+        (figure.value, figure.low, figure.high) = (route.loss, route.loss_low, route.loss_high);
+        figure.count = Some(route.rounds);
+        figure.note = route.loss_from.map(|hop| format!("persists from hop {hop} on"));
+    }
+    if figure.value.is_none() {
+        figure.note = Some("the destination answers no probe".to_owned());
+    }
+    figure
 }
 
 fn jitter(document: &PathDocument, name: &str, end: &PathDirection) -> RunFigure {

@@ -5,6 +5,8 @@ mod document;
 mod figures;
 mod progress;
 
+use std::time::Duration;
+
 use linerate_engine::path::{self, PathOptions, PathPhase};
 use linerate_engine::probe::ProbeTarget;
 use linerate_model::report::Outcome;
@@ -17,21 +19,35 @@ use crate::cmd::measurement::{hint_no_server, interrupts};
 use crate::console;
 use crate::exit::ExitStatus;
 
+/// Packets per direction, and the smallest number of them.
+const DEFAULT_COUNT: u64 = 1000;
+const MIN_COUNT: u64 = 10;
+
+/// Mean time between two packets.
+const DEFAULT_INTERVAL: Duration = Duration::from_millis(5);
+
 /// Measures, prints and records.
 pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
     let stop = match interrupts() {
         Ok(stop) => stop,
         Err(exit) => return exit,
     };
+    let options = match options(arguments) {
+        Ok(options) => options,
+        Err(reason) => {
+            console::error(&format!("path: {reason}"), None);
+            return ExitStatus::Unable;
+        }
+    };
     let surroundings = arguments.common.local_environment(&arguments.host);
     if let Err(exit) = arguments.common.draw("path", &arguments.host, arguments.live, &planned(arguments), stop) {
         return exit;
     }
     let mut progress = PathProgressDisplay::new(arguments.common.quiet, " (--max-traffic, --no-capacity)");
-    let outcome = path::run(&options(arguments), Some(stop), &mut |event| progress.event(event));
+    let outcome = path::run(&options, Some(stop), &mut |event| progress.event(event));
     progress.finish();
     crate::progress::close_picture();
-    let measured = outcome.document.rtt.best.is_some();
+    let measured = outcome.document.rtt.best.is_some() || !outcome.document.hops.is_empty();
     let exit = match (outcome.document.termination.outcome(), measured) {
         (Outcome::Complete, _) => ExitStatus::Success,
         (Outcome::Interrupted, _) | (_, true) => ExitStatus::Partial,
@@ -42,13 +58,20 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
         hint_no_server(error, "measures by ICMP and STAMP alone");
     }
     if exit != ExitStatus::Unable {
-        arguments.common.print_and_record(&document::history_record(&outcome, surroundings));
+        let run = document::history_record(&outcome, surroundings);
+        arguments.common.print_and_record(&run);
+        if arguments.hops.hops {
+            arguments.common.show_tables(&run);
+        }
     }
     exit
 }
 
 /// Phases, as far as the command line tells.
 fn planned(arguments: &PathArguments) -> Vec<&'static str> {
+    if arguments.hops.hops {
+        return vec![PathPhase::Hops.name()];
+    }
     let capacity = [PathPhase::CapacityUp, PathPhase::CapacityDown, PathPhase::Policer];
     let always = [PathPhase::Idle, PathPhase::Marks, PathPhase::Hops];
     let mtu = [PathPhase::PathMtu].into_iter().filter(|_| !arguments.no_mtu);
@@ -56,19 +79,27 @@ fn planned(arguments: &PathArguments) -> Vec<&'static str> {
     all.map(PathPhase::name).collect()
 }
 
-fn options(arguments: &PathArguments) -> PathOptions {
+fn options(arguments: &PathArguments) -> Result<PathOptions, String> {
     // A reflector's own port means that no server is expected.
     let without_server = arguments.no_server || arguments.stamp_port != Port::STAMP;
     let target = ProbeTarget { without_server, ..arguments.common.target(&arguments.host) };
-    PathOptions {
+    let count = arguments.count.unwrap_or(DEFAULT_COUNT);
+    if count < MIN_COUNT && !arguments.hops.hops {
+        return Err(format!(
+            "--count {count}: loss and delay need {MIN_COUNT} packets or more (rounds of --hops need not)"
+        ));
+    }
+    Ok(PathOptions {
         stamp_port: arguments.stamp_port,
-        count: PacketCount::new(arguments.count),
-        interval: arguments.interval,
+        count: PacketCount::new(count),
+        interval: arguments.interval.unwrap_or(DEFAULT_INTERVAL),
         poisson: !arguments.periodic,
         path_mtu: !arguments.no_mtu,
         capacity: !arguments.no_capacity,
         max_rate: arguments.max_rate,
         max_traffic: arguments.max_traffic,
+        route: arguments.route()?,
+        only_hops: arguments.hops.hops,
         ..PathOptions::new(target)
-    }
+    })
 }

@@ -4,7 +4,7 @@ use linerate_model::direction::Direction;
 use std::time::Duration;
 
 use linerate_documents::progress::{EventKind, ProgressEvent};
-use linerate_engine::path::{PathEvent, PathPhase};
+use linerate_engine::path::{HopsSnapshot, PathEvent, PathPhase};
 use linerate_sys::clock;
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, display};
@@ -46,6 +46,7 @@ impl PathProgressDisplay {
                 self.add_sample(time.as_secs_f64(), format!("RTT {}", display::duration(*time)));
             }
             PathEvent::Rate(direction, rate) => self.rate(*direction, *rate),
+            PathEvent::Hops(snapshot) => self.hops(snapshot),
             PathEvent::Note(text) => self.print_line(&format!("note: {text}")),
         }
     }
@@ -58,6 +59,9 @@ impl PathProgressDisplay {
     /// Passes an event on to those who follow the measurement.
     fn publish(&self, event: &PathEvent) {
         let sample = || ProgressEvent::new(EventKind::Sample);
+        if let PathEvent::Hops(snapshot) = event {
+            progress::show_hops(&snapshot.hops, &snapshot.route);
+        }
         progress::publish(match event {
             // Nothing is measured before the connection.
             PathEvent::Phase(PathPhase::Connect, _) => return,
@@ -69,6 +73,10 @@ impl PathProgressDisplay {
             }
             PathEvent::Rate(Direction::Down, rate) => {
                 ProgressEvent { down_bits_per_second: Some(rate.bits_per_second()), ..sample() }
+            }
+            PathEvent::Hops(snapshot) => {
+                let document = serde_json::json!({ "hops": snapshot.hops, "route": snapshot.route });
+                ProgressEvent { document: Some(document), ..ProgressEvent::new(EventKind::Interval) }
             }
             PathEvent::Note(text) => ProgressEvent::with_text(EventKind::Note, text),
         });
@@ -102,6 +110,15 @@ impl PathProgressDisplay {
             Direction::Down => "down",
         };
         self.add_sample(rate.bits_per_second(), format!("{} {arrow}", display::rate(rate)));
+    }
+
+    /// Line of a round: the last hop that answers.
+    fn hops(&mut self, snapshot: &HopsSnapshot) {
+        let answering =
+            snapshot.hops.iter().rev().find_map(|hop| Some((hop.distance, Duration::from_nanos(hop.last_ns?))));
+        let Some((distance, last)) = answering else { return };
+        let text = format!("round {}, hop {distance} {}", snapshot.route.rounds, display::duration(last));
+        self.add_sample(last.as_secs_f64(), text);
     }
 
     fn add_sample(&mut self, value: f64, text: String) {

@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::chart::{self, CurveLook, Panel};
+use super::hops;
 use super::label::{self, cut};
 use super::state::{LivePhase, LivePicture};
 
@@ -84,7 +85,7 @@ fn lines_only(frame: &mut Frame<'_>, area: Rect, picture: &LivePicture, look: Lo
 }
 
 fn whole(frame: &mut Frame<'_>, area: Rect, picture: &LivePicture, look: Look) {
-    let has_side = area.width >= MIN_WIDTH_WITH_SIDE;
+    let has_side = area.width >= MIN_WIDTH_WITH_SIDE && picture.hops.is_none();
     let phases = u16::from(!has_side);
     let note = u16::from(picture.note.is_some());
     let rows = [
@@ -109,8 +110,13 @@ fn whole(frame: &mut Frame<'_>, area: Rect, picture: &LivePicture, look: Look) {
     } else {
         body
     };
-    draw_charts(frame, charts, picture, look);
-    frame.render_widget(limit_line(picture, usize::from(area.width), look), limit);
+    if let Some((hops, route)) = &picture.hops {
+        hops::draw(frame, charts, hops, look);
+        frame.render_widget(hops::verdict_line(hops, route, usize::from(area.width), look), limit);
+    } else {
+        draw_charts(frame, charts, picture, look);
+        frame.render_widget(limit_line(picture, usize::from(area.width), look), limit);
+    }
     if let Some(text) = &picture.note {
         let text = cut(&format!("note: {text}"), usize::from(area.width), look);
         frame.render_widget(Line::styled(text, Look::dim()), note);
@@ -243,6 +249,8 @@ fn to_ascii(frame: &mut Frame<'_>) {
                 "─" => "-",
                 "└" => "+",
                 "µ" => "u",
+                "━" => "=",
+                "●" => "o",
                 "…" => "~",
                 _ => "?",
             };

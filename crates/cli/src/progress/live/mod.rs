@@ -6,6 +6,7 @@
 mod chart;
 mod curve;
 mod draw;
+mod hops;
 mod label;
 mod screen;
 mod state;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use linerate_documents::progress::{EventKind, ProgressEvent};
+use linerate_model::route::{PathHop, RouteReport};
 
 use super::curve::SampleCurve;
 
@@ -43,6 +44,8 @@ pub(crate) struct LivePicture {
     /// Round trip of the idle path: the last of the phase `idle`, else the smallest.
     pub(super) idle_rtt: Option<Duration>,
     pub(super) note: Option<String>,
+    /// Hops of the path, where they are what is measured.
+    pub(super) hops: Option<(Vec<PathHop>, RouteReport)>,
     /// True after the request to stop.
     pub(super) is_stopping: bool,
     /// Time since the start.
@@ -65,6 +68,7 @@ impl LivePicture {
             rtt: SampleCurve::default(),
             idle_rtt: None,
             note: None,
+            hops: None,
             is_stopping: false,
             now: Duration::ZERO,
         }
@@ -86,6 +90,11 @@ impl LivePicture {
             EventKind::Note | EventKind::Error => self.note.clone_from(&event.text),
             EventKind::Start | EventKind::Interval | EventKind::Result => {}
         }
+    }
+
+    /// Replaces the hops.
+    pub(crate) fn show_hops(&mut self, hops: &[PathHop], route: &RouteReport) {
+        self.hops = Some((hops.to_vec(), route.clone()));
     }
 
     /// The running phase.

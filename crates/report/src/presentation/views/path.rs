@@ -9,7 +9,7 @@ use linerate_model::path::{
 };
 use linerate_model::summary::DurationDistribution;
 
-use super::yes_or_no;
+use super::{route, yes_or_no};
 use crate::presentation::reasons::UnknownReasons;
 use crate::presentation::{Presentation, Quantity, ReportTable, TableCell};
 use crate::sentence::path::codepoint;
@@ -18,13 +18,17 @@ use crate::sentence::path::codepoint;
 pub(crate) const DISTRIBUTION_COLUMNS: [&str; 8] = ["Method", "min", "median", "mean", "p95", "p99", "max", "Samples"];
 
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &PathDocument) {
+    presentation.charts.extend(route::chart(document));
     presentation.tables.extend(tables(document));
     presentation.notes.extend(document.notes.iter().cloned());
-    presentation.notes.extend(peer_note(document.peer));
+    presentation.notes.extend(peer_note(document.peer).filter(|_| !document.is_route_only()));
 }
 
 /// All tables of a path; the procedure of RFC 6349 begins with the same ones.
 pub(super) fn tables(document: &PathDocument) -> Vec<ReportTable> {
+    if document.is_route_only() {
+        return [route::table(document), route::mtu_table(document)].into_iter().flatten().collect();
+    }
     let reasons = UnknownReasons::of(&document.unknown);
     let tables = [
         Some(directions(document, reasons)),
@@ -33,7 +37,8 @@ pub(super) fn tables(document: &PathDocument) -> Vec<ReportTable> {
         marks(document),
         clock(document),
         document.tcp.as_ref().map(tcp),
-        hops(document),
+        route::table(document),
+        route::mtu_table(document),
     ];
     tables.into_iter().flatten().collect()
 }
@@ -298,19 +303,4 @@ fn tcp(tcp: &TcpFeatures) -> ReportTable {
         table.push_row("Requested, not granted", vec![TableCell::text(text)]);
     }
     table
-}
-
-fn hops(document: &PathDocument) -> Option<ReportTable> {
-    let mut table = ReportTable::new("hops", "Hops", &["Distance", "Address", "min", "median", "p95"]);
-    for hop in &document.hops {
-        let rtt = |of: fn(&DurationDistribution) -> Duration| {
-            let reason = || TableCell::Unknown("no reply from this hop".to_owned());
-            hop.rtt.as_ref().map_or_else(reason, |rtt| TableCell::Value(Quantity::duration(of(rtt))))
-        };
-        let address = hop.address.clone();
-        let address = address.map_or_else(|| TableCell::Unknown("no reply from this hop".to_owned()), TableCell::Text);
-        let times = vec![address, rtt(|rtt| rtt.min), rtt(|rtt| rtt.median), rtt(|rtt| rtt.p95)];
-        table.push_row(hop.distance.to_string(), times);
-    }
-    table.non_empty()
 }
