@@ -54,8 +54,9 @@ pub fn remarks(hops: &[PathHop], route: &RouteReport) -> Vec<String> {
     let undecided = of(HopReplies::Undecided);
     if !undecided.is_empty() {
         let all = undecided.join(", ");
-        remarks
-            .push(format!("No later hop tells whether hop {all} limits ICMP errors or the path loses packets there."));
+        remarks.push(format!(
+            "Hop {all}: no later hop shows whether it limits ICMP errors or the path loses packets there."
+        ));
     }
     let branches = hops.iter().filter(|hop| hop.addresses.len() > 1);
     remarks.extend(branches.map(|hop| {
