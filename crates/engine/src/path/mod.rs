@@ -70,7 +70,7 @@ pub struct PathOptions {
     /// True when the routers of the path are probed.
     pub hops: bool,
     /// Options of their measurement.
-    pub route: HopOptions,
+    pub route: Box<HopOptions>,
     /// True when nothing but the routers is measured.
     pub only_hops: bool,
     /// True when the capacity is searched, which fills the path for some seconds per direction.
@@ -93,7 +93,7 @@ impl PathOptions {
             poisson: true,
             path_mtu: true,
             hops: true,
-            route: HopOptions::default(),
+            route: Box::default(),
             only_hops: false,
             capacity: true,
             max_rate: None,

@@ -153,9 +153,12 @@ fn route_lines(path: &PathDescription, device: HostDevice, lines: &mut Vec<Strin
         LinkEnd::Near => link + 1..path.links.len(),
     };
     let both = end == LinkEnd::Near && path.link(link).is_parallel;
-    let through = |address: &dyn Fn(usize) -> String| match both {
-        true => format!("nexthop via {} nexthop via {}", address(link), address(link + PARALLEL)),
-        false => format!("via {}", address(link)),
+    let through = |address: &dyn Fn(usize) -> String| {
+        if both {
+            format!("nexthop via {} nexthop via {}", address(link), address(link + PARALLEL))
+        } else {
+            format!("via {}", address(link))
+        }
     };
     for network in behind {
         let next = through(&|link| address::ipv4(link, end.other()).to_string());

@@ -98,7 +98,7 @@ fn options(arguments: &PathArguments) -> Result<PathOptions, String> {
         capacity: !arguments.no_capacity,
         max_rate: arguments.max_rate,
         max_traffic: arguments.max_traffic,
-        route: arguments.route()?,
+        route: Box::new(arguments.route()?),
         only_hops: arguments.hops.hops,
         ..PathOptions::new(target)
     })

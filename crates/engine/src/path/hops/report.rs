@@ -131,13 +131,13 @@ fn destination(prober: &HopProber) -> Option<ProbeCount> {
         .iter()
         .map(|flow| flow.pending(PATIENCE).filter(|distance| flow.end == Some(*distance)).count())
         .sum();
-    let probes = settle(prober.destination, u64::try_from(in_flight).unwrap_or(0));
+    let datagrams = settle(prober.destination, u64::try_from(in_flight).unwrap_or(0));
     // The last echo may still be answered.
     let echoes = settle(prober.echoes, 1);
     let loss = |count: &ProbeCount| count.unanswered().map_or(1.0, Ratio::get);
     // A router that rejects datagrams answers in the destination's place.
-    let probes = Some(probes).filter(|_| prober.rejected.is_none());
-    let known = probes.into_iter().chain([echoes]).filter(|count| !count.answered.is_zero());
+    let datagrams = Some(datagrams).filter(|_| prober.rejected.is_none());
+    let known = datagrams.into_iter().chain([echoes]).filter(|count| !count.answered.is_zero());
     known.min_by(|one, other| loss(one).total_cmp(&loss(other)))
 }
 

@@ -11,7 +11,7 @@ use crate::path::{PathEvent, PathOptions};
 
 fn over_loopback(address: &str, only_hops: bool) -> (crate::path::PathOutcome, Vec<PathEvent>) {
     let route = HopOptions { flows: 2, rounds: Some(4), interval: Duration::from_millis(20), ..HopOptions::default() };
-    let options = PathOptions { route, only_hops, path_mtu: false, ..options() };
+    let options = PathOptions { route: Box::new(route), only_hops, path_mtu: false, ..options() };
     let peer: SocketAddr = address.parse().expect("an address");
     let (result, outcome, events) = recorded(&options, |record| measure(record, peer, None));
     result.expect("measured");
