@@ -95,7 +95,8 @@ fn check(run: &QuicRun, direction: Direction) {
     let (sender, receiver) = (run.sender(), run.receiver());
     assert_eq!((run.direction, run.streams), (direction, 2));
     assert!(receiver.duration >= ORDER.time && receiver.duration < ORDER.time * 4, "{receiver:?}");
-    assert!((4..=5).contains(&receiver.sample_bytes.len()), "{receiver:?}");
+    // A busy host ends a sample late.
+    assert!((2..=5).contains(&receiver.sample_bytes.len()), "{receiver:?}");
     assert!(receiver.sample_bytes.iter().sum::<u64>() <= receiver.bytes, "{receiver:?}");
     assert_eq!((receiver.rtt, receiver.lost_packets, receiver.congestion_control), (None, None, None));
     assert_eq!(sender.congestion_control, Some(QuicCongestionControl::Cubic));

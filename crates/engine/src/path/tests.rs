@@ -100,7 +100,7 @@ fn traffic_is_counted_per_direction() {
 }
 
 /// Keys of a document without any figure.
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "up.mtu",
     "up.capacity",
     "up.packets",
@@ -119,6 +119,7 @@ const KEYS: [&str; 20] = [
     "clock",
     "tcp",
     "hops",
+    "route",
     "bdp_up_bytes",
     "bdp_down_bytes",
 ];

@@ -123,7 +123,7 @@ mod tests {
             ..RouteReport::default()
         };
         let expected = [
-            "10 % of probes lost from hop 3 on",
+            "10.0 % of probes lost from hop 3 on",
             "the path MTU falls from 1500 to 1400 B after hop 2",
             "packets of 1500 B vanish after hop 2 without an ICMP error",
         ];

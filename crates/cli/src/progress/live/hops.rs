@@ -154,8 +154,8 @@ mod tests {
 
     #[test]
     fn only_persistent_loss_is_a_loss() {
-        assert_eq!(figures(&hop(1, 1, HopReplies::Limited), LOOK)[..2], ["25 %", "–"]);
-        assert_eq!(figures(&hop(1, 1, HopReplies::Lossy), LOOK)[..2], ["25 %", "25 %"]);
+        assert_eq!(figures(&hop(1, 1, HopReplies::Limited), LOOK)[..2], ["25.0 %", "–"]);
+        assert_eq!(figures(&hop(1, 1, HopReplies::Lossy), LOOK)[..2], ["25.0 %", "25.0 %"]);
     }
 
     #[test]

@@ -156,9 +156,9 @@ mod tests {
     fn a_limit_of_answers_has_no_loss() {
         let cells = cells(&limited());
         let texts: Vec<_> = cells.iter().map(|cell| cell.display_text().into_owned()).collect();
-        assert_eq!(texts[..3], ["192.0.2.1\n  flows 1 3\n192.0.2.2\n  flows 2", "60 %", "–"]);
+        assert_eq!(texts[..3], ["192.0.2.1\n  flows 1 3\n192.0.2.2\n  flows 2", "60.0 %", "–"]);
         let lossy = super::cells(&PathHop { replies: Some(HopReplies::Lossy), ..limited() });
-        assert_eq!(lossy[2].display_text(), "60 %");
+        assert_eq!(lossy[2].display_text(), "60.0 %");
     }
 
     #[test]
