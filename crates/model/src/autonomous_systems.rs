@@ -182,12 +182,11 @@ mod tests {
         fn the_smallest_prefix_wins(
             prefixes in prop::collection::vec((any::<u32>(), 0_u32..=32), 1..30), address in any::<u32>()
         ) {
-            let text: String = prefixes
-                .iter()
-                .enumerate()
-                .map(|(index, (first, length))| format!("{}\t{length}\t{}\n", std::net::Ipv4Addr::from(*first), index + 1))
-                .collect();
-            let table = AutonomousSystemTable::parse(&text).expect("prefixes");
+            let line = |(index, (first, length)): (usize, &(u32, u32))| {
+                format!("{}\t{length}\t{}", std::net::Ipv4Addr::from(*first), index + 1)
+            };
+            let lines: Vec<String> = prefixes.iter().enumerate().map(line).collect();
+            let table = AutonomousSystemTable::parse(&lines.join("\n")).expect("prefixes");
             let matches = |(first, length): &&(u32, u32)| (first ^ address).checked_shr(32 - length).unwrap_or(0) == 0;
             let longest = prefixes.iter().filter(matches).map(|(_, length)| *length).max();
             let found = table.find(std::net::Ipv4Addr::from(address).into()).map(|found| prefixes[found.number as usize - 1].1);

@@ -109,7 +109,8 @@ fn every_corpus_has_a_target() {
     let mut targets: Vec<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
     targets.sort();
     // The targets of the lab, of fleets, of the model, of shaping, of TLS and of the units run in their own crates.
-    let is_ours =
-        |name: &str| !["lab_", "fleet_", "model_", "shape_", "tls_", "units_"].iter().any(|prefix| name.starts_with(prefix));
+    let is_ours = |name: &str| {
+        !["lab_", "fleet_", "model_", "shape_", "tls_", "units_"].iter().any(|prefix| name.starts_with(prefix))
+    };
     assert_eq!(corpus::corpora(is_ours), targets);
 }

@@ -239,7 +239,10 @@ mod tests {
         let mut path = measured(&[(Cause::BufferTooSmall, 65.0), (Cause::Loss, 54.0)], None, 100.0);
         path.as_is.steady = 80.0;
         let truth = path.true_cause();
-        assert_eq!((truth.first, truth.accepted), ("short-transfer", vec!["buffer-too-small", "short-transfer", "slow-start-exit"]));
+        assert_eq!(
+            (truth.first, truth.accepted),
+            ("short-transfer", vec!["buffer-too-small", "short-transfer", "slow-start-exit"])
+        );
     }
 
     #[test]

@@ -10,14 +10,14 @@ const CHECKSUM: &str = ",\"checksum\":\"";
 /// Remainders of CRC-32 (IEEE 802.3) for each byte.
 const REMAINDERS: [u32; 256] = {
     let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < table.len() {
-        let (mut remainder, mut bit) = (byte as u32, 0);
+    let mut byte = 0_u32;
+    while byte < 256 {
+        let (mut remainder, mut bit) = (byte, 0);
         while bit < 8 {
             remainder = if remainder & 1 == 1 { (remainder >> 1) ^ 0xEDB8_8320 } else { remainder >> 1 };
             bit += 1;
         }
-        table[byte] = remainder;
+        table[byte as usize] = remainder;
         byte += 1;
     }
     table

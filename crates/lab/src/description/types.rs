@@ -33,7 +33,7 @@ pub struct PathDescription {
 }
 
 impl PathDescription {
-    /// The link of an index, or the second of two parallel ones, whose index is larger by [`PARALLEL`].
+    /// The link of an index, or the second of two parallel ones, whose index is larger by `PARALLEL`.
     #[must_use]
     pub fn link(&self, index: usize) -> &EmulatedLink {
         &self.links[index % PARALLEL]

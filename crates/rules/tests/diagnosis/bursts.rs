@@ -157,3 +157,32 @@ fn a_program_that_writes_less_than_a_policer_passes_limits_itself() {
     assert_eq!(causes(&policed(false, 7))[0], Cause::Policer);
     assert_eq!(causes(&policed(true, 3000))[0], Cause::Policer, "it drops whatever is written");
 }
+
+#[test]
+fn the_repair_of_a_few_episodes_costs_more_than_they_do() {
+    let repaired = |episodes: u64| {
+        changed(losing(0.0, 1), |o| {
+            o.sender.as_mut().expect("there").counters.clear();
+            counters(&mut o.sender, &[("TcpExtTCPRenoRecovery", episodes)]);
+            senders(o, |info| info.selective_acknowledgements = Some(false));
+            let again = |info: &mut TcpInfo| {
+                info.retransmits = info.retransmits.map(|count| SegmentCount::new(2 * count.get()));
+            };
+            senders(o, again);
+        })
+    };
+    assert_eq!(causes(&repaired(2))[0], Cause::SackOff);
+    assert_eq!(causes(&repaired(200))[0], Cause::BufferTooSmall);
+}
+
+#[test]
+fn traffic_that_both_hosts_see_passes_the_path() {
+    let with = |sent: u64| {
+        changed(full(), |o| {
+            o.receiver.as_mut().expect("there").interface_bytes = Some((870_000_000, 1_000_000));
+            o.sender.as_mut().expect("there").interface_bytes = Some((1_000_000, sent));
+        })
+    };
+    assert_eq!(causes(&with(900_000_000))[0], Cause::CrossTraffic);
+    assert_eq!(causes(&with(370_000_000))[0], Cause::LinkRate, "the search came to the same rate: it passes elsewhere");
+}

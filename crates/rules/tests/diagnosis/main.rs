@@ -357,17 +357,6 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
                 changed(losing(|shape| shape.retransmits = 450), |o| below(o, 0.0)),
             ),
         ),
-        // Two episodes would be over in a few round trips; the repair of each takes most of the time.
-        (
-            Cause::SackOff,
-            no_option(
-                |info| info.selective_acknowledgements = Some(false),
-                changed(losing(|shape| shape.retransmits = 450), |o| {
-                    below(o, 0.0);
-                    counters(&mut o.sender, &[("TcpExtTCPRenoRecovery", 2)]);
-                }),
-            ),
-        ),
         // Random losses cost the same with selective acknowledgements.
         (
             Cause::Loss,
@@ -577,14 +566,6 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
             changed(full(), |o| {
                 o.receiver.as_mut().expect("there").interface_bytes = Some((870_000_000, 1_000_000));
                 path(o).usual_round_trip = Some((Duration::from_millis(21), Duration::from_millis(24)));
-            }),
-        ),
-        // The sender's host sends others as much as the receiver's receives: it passes the same path.
-        (
-            Cause::CrossTraffic,
-            changed(full(), |o| {
-                o.receiver.as_mut().expect("there").interface_bytes = Some((870_000_000, 1_000_000));
-                o.sender.as_mut().expect("there").interface_bytes = Some((1_000_000, 900_000_000));
             }),
         ),
         // The search came to the same rate: it passes elsewhere.

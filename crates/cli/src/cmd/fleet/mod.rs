@@ -39,7 +39,7 @@ enum FleetCommand {
     /// Run the tests that start at an address of the description, at their times, until it is interrupted
     ///
     /// All hosts of the fleet run an agent and a `linerate serve`. Each test is kept in the history of the host that started it.
-    Agent(AgentArguments),
+    Agent(Box<AgentArguments>),
     /// Show the results of a fleet as one page: what limits each direction, over time
     Report(FleetReportArguments),
     /// Give a description to the agents of a fleet, by NATS

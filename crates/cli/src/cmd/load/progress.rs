@@ -118,8 +118,9 @@ fn published(event: &LoadEvent) -> ProgressEvent {
             ProgressEvent::with_text(EventKind::Note, announcement(*usual, *most))
         }
         LoadEvent::Phase(kind) => ProgressEvent::phase(kind.name(), None),
-        LoadEvent::Counting(kind, time) => ProgressEvent::phase(kind.name(), Some(nanoseconds(*time))),
-        LoadEvent::Profile(kind, _, time) => ProgressEvent::phase(kind.name(), Some(nanoseconds(*time))),
+        LoadEvent::Counting(kind, time) | LoadEvent::Profile(kind, _, time) => {
+            ProgressEvent::phase(kind.name(), Some(nanoseconds(*time)))
+        }
         LoadEvent::Progress(figures) => ProgressEvent {
             up_bits_per_second: figures.up.map(BitRate::bits_per_second),
             down_bits_per_second: figures.down.map(BitRate::bits_per_second),

@@ -56,7 +56,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, hops: &[PathHop], look: Lo
 }
 
 fn heading(layout: &TableLayout) -> Line<'static> {
-    let figures: String = HEADINGS[..layout.figures].iter().map(|name| format!("{name:>FIGURE$}")).collect();
+    let figures: Vec<String> = HEADINGS[..layout.figures].iter().map(|name| format!("{name:>FIGURE$}")).collect();
+    let figures = figures.concat();
     Line::styled(format!(" # {:<1$}{figures}", "Address", layout.address), Look::dim())
 }
 

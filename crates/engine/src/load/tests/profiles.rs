@@ -80,7 +80,11 @@ fn a_call_has_delays_by_the_clocks_of_both_hosts() {
     let traffic = vec![(PhaseKind::Idle, idle), (PhaseKind::Up, loaded), (PhaseKind::Down, less)];
     let result = result(TrafficProfile::Voice, traffic, clocks());
     assert_eq!(result.phases[2].letter, Some(LatencyGrade::F));
-    assert_eq!((result.letter, result.phases[0].letter), (Some(LatencyGrade::F), Some(LatencyGrade::B)), "half a percent lost");
+    assert_eq!(
+        (result.letter, result.phases[0].letter),
+        (Some(LatencyGrade::F), Some(LatencyGrade::B)),
+        "half a percent lost"
+    );
     let up = result.phases[0].up.expect("packets");
     assert_eq!((up.sent, up.lost, up.late), (200, 1, Some(0)), "number 0 is missing, the duplicate does not count");
     assert_eq!(up.delay.map(|delay| delay.median), Some(milliseconds(40)));
