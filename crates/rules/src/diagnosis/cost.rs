@@ -313,6 +313,7 @@ impl<'e, 'o> Costs<'e, 'o> {
     /// Growth of the window: after an early loss for the time until the next, else as long as losses without a queue act.
     fn growth(&self) -> CostKind {
         match self.evidence.early_loss() {
+            _ if super::rules::overfills_buffer(self.evidence) => self.whole(),
             Some(found) => self.for_share(self.evidence.growth_share(&found)),
             None => self.lost(self.random),
         }

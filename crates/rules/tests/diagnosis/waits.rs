@@ -129,6 +129,19 @@ fn a_full_buffer_is_pruned_for_its_reader_and_for_no_lack_of_memory() {
 }
 
 #[test]
+fn bbr_overfills_a_buffer_that_holds_a_product() {
+    let lossy = |control: &'static str, queue: u64| {
+        shaped(|shape| {
+            (shape.control, shape.megabits, shape.retransmits) = (control, 200.0, 30_000);
+            (shape.queue, shape.in_flight) = (Duration::from_millis(queue), 1_400_000);
+        })
+    };
+    assert_eq!(causes(&lossy("bbr", 25))[0], Cause::CongestionControl);
+    assert!(!causes(&lossy("cubic", 25)).contains(&Cause::CongestionControl));
+    assert!(!causes(&lossy("bbr", 10)).contains(&Cause::CongestionControl), "the buffer holds less than a product");
+}
+
+#[test]
 fn memory_pressure_comes_before_the_losses_that_it_causes() {
     let lossy = |pressures: u64| {
         changed(shaped(|shape| (shape.retransmits, shape.in_flight) = (246, 740_000)), |o| {

@@ -32,7 +32,8 @@ const MAX_TINY_BUFFER: f64 = 10.0;
 const MIN_RETRANSMITTED_SHARE: f64 = 0.001;
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    if evidence.is_full() || evidence.retransmits.is_none_or(linerate_units::SegmentCount::is_zero) {
+    let is_lossless = evidence.retransmits.is_none_or(linerate_units::SegmentCount::is_zero);
+    if evidence.is_full() || is_lossless || super::overfills_buffer(evidence) {
         return None;
     }
     let flight = evidence.largest_in_flight?;

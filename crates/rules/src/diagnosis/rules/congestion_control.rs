@@ -8,23 +8,55 @@ use super::super::DiagnosisRule;
 use super::super::early_loss::EarlyLoss;
 use super::super::evidence::TransferEvidence;
 use super::super::path_loss::OwnLoss;
-use super::super::text::{VerdictBuilder, rate, size, time, verdict};
+use super::super::text::{VerdictBuilder, percent, rate, size, time, verdict};
 
 /// Recovery time that exceeds most transfers.
 const MIN_RECOVERY_TIME: Duration = Duration::from_secs(30);
 
+/// Retransmitted share from which a sender keeps more in flight than the path holds.
+const MIN_EXCESS_SHARE: f64 = 0.05;
+
 /// Losses are rare, and the congestion control needs longer to recover from one than most transfers last; or one ended slow
-/// start early, and the window has grown slowly since.
+/// start early, and the window has grown slowly since; or BBR keeps more in flight than the path and its buffer hold.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "congestion-control",
     test: "Losses are rare, and the congestion control needs longer to recover from one than most transfers last; or one \
-        ended slow start early, and the window has grown slowly since.",
-    citation: "RFC 5681 section 3.1: one segment per round trip; RFC 9438 sections 1 and 4.2; RFC 8289 section 4.2",
+        ended slow start early, and the window has grown slowly since; or BBR keeps more in flight than the path and its \
+        buffer hold.",
+    citation: "RFC 5681 section 3.1: one segment per round trip; RFC 9438 sections 1 and 4.2; RFC 8289 section 4.2; \
+        net/ipv4/tcp_bbr.c (bbr_cwnd_gain, bbr_cwnd_min_target)",
     check,
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    by_recovery_time(evidence).or_else(|| evidence.early_loss().map(|found| after_early_loss(evidence, &found)))
+    by_recovery_time(evidence)
+        .or_else(|| overfills_buffer(evidence).then(|| above_the_buffer(evidence)))
+        .or_else(|| evidence.early_loss().map(|found| after_early_loss(evidence, &found)))
+}
+
+/// True when BBR, which has two bandwidth-delay products in flight and four segments at least, loses much at a buffer that holds
+/// a product: another congestion control fits into it.
+pub(in super::super) fn overfills_buffer(evidence: &TransferEvidence<'_>) -> bool {
+    let loses = evidence.retransmitted.is_some_and(|share| share.get() >= MIN_EXCESS_SHARE);
+    // The search filled the same queue: a longer wait is elsewhere.
+    let searched = evidence.path().and_then(|path| path.capacity.as_ref()?.queueing_ns).map(Duration::from_nanos);
+    let longest = evidence.queueing().map(|(_, high)| searched.map_or(high, |searched| searched.min(high)));
+    let queue = longest.zip(evidence.capacity).map(|(longest, capacity)| capacity * longest);
+    let holds = queue.zip(evidence.bandwidth_delay_product()).is_some_and(|(queue, product)| queue >= product);
+    evidence.uses("bbr") && loses && holds && !evidence.is_full()
+}
+
+fn above_the_buffer(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
+    let text = format!(
+        "BBR keeps more in flight than the path and its buffer hold, two bandwidth-delay products and four segments at \
+            least: {} of the bytes were retransmitted.",
+        evidence.retransmitted.map_or("some".to_owned(), percent)
+    );
+    verdict(Cause::CongestionControl, Confidence::Medium, text)
+        .figure("bandwidth-delay product", evidence.bandwidth_delay_product().map(size))
+        .figure("queueing", evidence.queueing().map(|(_, high)| time(high)))
+        .figure("path capacity", evidence.capacity.map(rate))
+        .advice("CUBIC leaves less in flight after a loss: `linerate diagnose HOST -- -C cubic` shows what it reaches")
 }
 
 fn by_recovery_time(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
