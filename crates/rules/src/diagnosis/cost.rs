@@ -152,7 +152,7 @@ pub(super) fn cost(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<Caus
         Cause::Duplication => (costs.duplicated(), &[]),
         Cause::EcnMarking => (costs.marked(), &[]),
         Cause::Asymmetric => (costs.acknowledgements(), &[]),
-        Cause::SlowStartExit => (costs.for_share(1.0 - costs.held()), &[]),
+        Cause::SlowStartExit => (costs.early_exit(), &[]),
         Cause::ShortTransfer
         | Cause::SenderProcessor
         | Cause::ReceiverProcessor
@@ -199,6 +199,16 @@ impl<'e, 'o> Costs<'e, 'o> {
     /// It holds the present rate for this share of the time; for all of it where that is most.
     const fn for_share(&self, share: f64) -> CostKind {
         CostKind::TimeShare { share: if share >= MIN_WHOLE_SHARE { 1.0 } else { share }, rate: self.steady }
+    }
+
+    /// A slow start that ended early costs until the window has grown to what the path holds.
+    fn early_exit(&self) -> CostKind {
+        let has_grown = self
+            .evidence
+            .congestion_window
+            .zip(self.evidence.bandwidth_delay_product())
+            .is_some_and(|(window, product)| window >= product);
+        if has_grown { CostKind::Nothing } else { self.for_share(1.0 - self.held()) }
     }
 
     fn share_of(&self, read: fn(&linerate_model::limit::LimitShares) -> Ratio) -> f64 {
@@ -267,14 +277,15 @@ impl<'e, 'o> Costs<'e, 'o> {
         if windows + stalls > 0.0 { self.for_share((windows + stalls).min(1.0)) } else { self.whole() }
     }
 
-    /// A policer limits by what it drops. A slow reader, or a program that writes little, keeps the rate far below it, so that
-    /// it drops single bursts.
+    /// A policer limits by what it drops. A slow reader, or a program that writes little or paces its connections, keeps
+    /// the rate far below it, so that it drops single bursts.
     fn policer(&self) -> CostKind {
         let loses = self.evidence.retransmits.is_none_or(|count| !count.is_zero());
         let loses_much = self.evidence.retransmitted.is_some_and(|share| share.get() >= MIN_POLICED_SHARE);
         let is_reached = self.evidence.used().is_some_and(|used| used >= MIN_REACHED_SHARE);
         let is_idle = self.evidence.application_limited.is_some_and(|share| share.get() >= MIN_WHOLE_SHARE);
-        let is_below = self.is_reader_slow() || is_idle && !loses_much && !is_reached;
+        let is_paced = !super::rules::is_pacing_silent(self.evidence);
+        let is_below = self.is_reader_slow() || (is_idle || is_paced) && !loses_much && !is_reached;
         if loses && (loses_much && is_reached || !is_below) { self.whole() } else { CostKind::Nothing }
     }
 

@@ -23,9 +23,10 @@ const STEP: f64 = 0.025;
 /// Share of packets out of order from which a full path's reordering is worth a report.
 const MIN_REORDERED_SHARE: f64 = 0.01;
 
-/// Episodes of recovery up to which losses are rare, and the share of the time from which their repair takes most of it.
-const MAX_RARE_EPISODES: u64 = 2;
-const MIN_REPAIRING_SHARE: f64 = 0.5;
+/// Segments that an episode of recovery repairs, from which it takes long, one in a round trip; and the share of the time from
+/// which repairs take most of it.
+const MIN_REPAIRS: u64 = 10;
+const MIN_REPAIRING_SHARE: f64 = 0.75;
 
 /// Share of the largest gain from which another cause may as well be the first.
 const MIN_RIVAL_SHARE: f64 = 0.7;
@@ -106,7 +107,8 @@ fn order_losses_and_repairs(costed: &[CostedVerdict], order: &mut [(f64, usize)]
     };
     let Some((gain, first)) = order.first().copied().filter(|(gain, _)| *gain >= MIN_GAIN) else { return };
     let goes_on = evidence.late_retransmits.is_some_and(|count| !count.is_zero());
-    let is_rare = evidence.episodes().is_some_and(|episodes| (1..=MAX_RARE_EPISODES).contains(&episodes));
+    let repaired = evidence.retransmits.map_or(0, linerate_units::SegmentCount::get);
+    let is_rare = evidence.episodes().is_some_and(|episodes| episodes > 0 && repaired >= MIN_REPAIRS * episodes);
     let takes_most = |index: usize| costed[index].cost.is_some_and(|cost| cost.share() >= MIN_REPAIRING_SHARE);
     let is_one_burst = is_rare && order.iter().any(|(_, index)| is_repair(*index) && takes_most(*index));
     let rival = if is_repair(first) && goes_on && !is_one_burst {

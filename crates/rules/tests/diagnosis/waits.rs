@@ -129,6 +129,35 @@ fn a_full_buffer_is_pruned_for_its_reader_and_for_no_lack_of_memory() {
 }
 
 #[test]
+fn a_policer_that_a_pacing_rate_stays_below_drops_single_bursts() {
+    let paced = |megabits: f64| {
+        changed(searched(500, 0, 4), |o| {
+            o.received = bytes(megabits * 1e6 / 8.0 * 10.0);
+            for moment in o.connections.iter_mut().flat_map(|one| one.sender.iter_mut().chain(&mut one.receiver)) {
+                moment.bytes = bytes(megabits * 1e6 / 8.0 * SAMPLE_INTERVAL.as_secs_f64());
+            }
+            senders(o, |info| info.max_pacing_rate = Some(BitRate::from_bits_per_second(4e6)));
+        })
+    };
+    assert_eq!(causes(&paced(4.0))[0], Cause::SocketPacing);
+    assert_eq!(causes(&searched(500, 0, 60))[0], Cause::Policer);
+}
+
+#[test]
+fn a_slow_start_that_ended_early_costs_nothing_once_the_window_has_grown() {
+    let ended = |window: u64| {
+        changed(after_early_loss(1), |o| {
+            counters(&mut o.sender, &[("TcpExtTCPHystartDelayDetect", 1)]);
+            senders(o, |info| info.congestion_window = Some(ByteCount::new(window)));
+        })
+    };
+    assert_eq!(causes(&ended(225_000))[0], Cause::SlowStartExit);
+    let grown = diagnose(&ended(900_000));
+    let exit = grown.verdicts.iter().find(|verdict| verdict.cause == Cause::SlowStartExit);
+    assert!(exit.is_none_or(|verdict| verdict.share.is_none()), "{exit:?}");
+}
+
+#[test]
 fn bbr_overfills_a_buffer_that_holds_a_product() {
     let lossy = |control: &'static str, queue: u64| {
         shaped(|shape| {

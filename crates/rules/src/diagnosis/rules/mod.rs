@@ -53,6 +53,11 @@ pub(super) use cross_traffic::passes_both_hosts;
 pub(super) use receive_window::is_behind_a_loss as is_window_behind_a_loss;
 pub(super) use reordering::is_seen_without_losses as is_reordering_seen;
 
+/// True when no pacing rate of a program is reached.
+pub(super) fn is_pacing_silent(evidence: &super::TransferEvidence<'_>) -> bool {
+    socket_pacing::RULE.is_silent(evidence)
+}
+
 /// True when other traffic uses the path, too.
 pub(super) fn is_path_shared(evidence: &super::TransferEvidence<'_>) -> bool {
     !cross_traffic::RULE.is_silent(evidence)
