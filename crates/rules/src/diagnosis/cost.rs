@@ -26,9 +26,6 @@ const MIN_WAIT_SHARE: f64 = 0.25;
 /// Retransmitted share from which a policer limits a transfer that reaches its rate, whatever the reader does.
 const MIN_POLICED_SHARE: f64 = 0.05;
 
-/// Unread share of the receive buffer from which the receiving program is slow.
-const MIN_UNREAD_SHARE: f64 = 0.4;
-
 /// Largest probe at rest; acknowledgements are smaller, and take less time on a narrow link.
 const PROBE: ByteCount = ByteCount::new(128);
 
@@ -241,7 +238,7 @@ impl<'e, 'o> Costs<'e, 'o> {
 
     /// True when data waits for the receiving program: it has passed the path.
     fn is_reader_slow(&self) -> bool {
-        self.evidence.unread.is_some_and(|unread| unread.get() >= MIN_UNREAD_SHARE)
+        self.evidence.is_buffer_unread()
             || self.evidence.waits_at_the_receiver()
             || self.evidence.late_acknowledgements().is_some()
     }
@@ -284,7 +281,7 @@ impl<'e, 'o> Costs<'e, 'o> {
         let loses_much = self.evidence.retransmitted.is_some_and(|share| share.get() >= MIN_POLICED_SHARE);
         let is_reached = self.evidence.used().is_some_and(|used| used >= MIN_REACHED_SHARE);
         let is_idle = self.evidence.application_limited.is_some_and(|share| share.get() >= MIN_WHOLE_SHARE);
-        let is_paced = !super::rules::is_pacing_silent(self.evidence);
+        let is_paced = super::rules::is_paced(self.evidence);
         let is_below = self.is_reader_slow() || (is_idle || is_paced) && !loses_much && !is_reached;
         if loses && (loses_much && is_reached || !is_below) { self.whole() } else { CostKind::Nothing }
     }
@@ -362,7 +359,6 @@ impl<'e, 'o> Costs<'e, 'o> {
     }
 
     fn others(&self) -> CostKind {
-        let observation = self.evidence.observation;
         let searched = self.evidence.path().and_then(|path| path.capacity.as_ref());
         // A search that met no one else came to the same rate, and nothing queued at rest: the other traffic passes
         // elsewhere.
@@ -370,10 +366,7 @@ impl<'e, 'o> Costs<'e, 'o> {
         if self.evidence.is_full() && is_alone && !super::rules::passes_both_hosts(self.evidence) {
             return CostKind::OtherTraffic { rate: 0.0 };
         }
-        let ours = self.evidence.sent.unwrap_or(observation.received).as_f64();
-        let host = observation.receiver.as_ref();
-        let arrived = host.and_then(|host| host.interface_bytes).map(|(received, _)| ByteCount::new(received).as_f64());
-        let more = arrived.map_or(0.0, |arrived| (arrived / ours.max(1.0) - 1.05).max(0.0));
+        let more = super::rules::others_share(self.evidence).unwrap_or_default();
         CostKind::OtherTraffic { rate: more * self.steady }
     }
 

@@ -97,8 +97,8 @@ fn next_limit(
 }
 
 /// Orders the cause of losses and their slow repair. Without losses there is nothing to repair, but repaired ones still slow
-/// the sender: where losses go on, their cause comes first if it gains about as much. Those of slow start alone, or of a few
-/// episodes whose repair takes most of the time, cost little where they are repaired at once: then the repair comes first.
+/// the sender: where losses go on, their cause comes first if it gains about as much. Those of slow start alone, or of
+/// episodes whose long repairs take most of the time, cost little where they are repaired at once: then the repair comes first.
 fn order_losses_and_repairs(costed: &[CostedVerdict], order: &mut [(f64, usize)], evidence: &TransferEvidence<'_>) {
     let is_repair = |index: usize| costed[index].verdict.cause == Cause::SackOff;
     let is_loss = |index: usize| {
@@ -108,12 +108,12 @@ fn order_losses_and_repairs(costed: &[CostedVerdict], order: &mut [(f64, usize)]
     let Some((gain, first)) = order.first().copied().filter(|(gain, _)| *gain >= MIN_GAIN) else { return };
     let goes_on = evidence.late_retransmits.is_some_and(|count| !count.is_zero());
     let repaired = evidence.retransmits.map_or(0, linerate_units::SegmentCount::get);
-    let is_rare = evidence.episodes().is_some_and(|episodes| episodes > 0 && repaired >= MIN_REPAIRS * episodes);
+    let is_long = evidence.episodes().is_some_and(|episodes| episodes > 0 && repaired >= MIN_REPAIRS * episodes);
     let takes_most = |index: usize| costed[index].cost.is_some_and(|cost| cost.share() >= MIN_REPAIRING_SHARE);
-    let is_one_burst = is_rare && order.iter().any(|(_, index)| is_repair(*index) && takes_most(*index));
-    let rival = if is_repair(first) && goes_on && !is_one_burst {
+    let repairs_long = is_long && order.iter().any(|(_, index)| is_repair(*index) && takes_most(*index));
+    let rival = if is_repair(first) && goes_on && !repairs_long {
         order.iter().position(|(rank, index)| is_loss(*index) && *rank >= MIN_RIVAL_SHARE * gain)
-    } else if is_loss(first) && (is_one_burst || evidence.loses_only_in_slow_start()) {
+    } else if is_loss(first) && (repairs_long || evidence.loses_only_in_slow_start()) {
         order.iter().position(|(rank, index)| is_repair(*index) && *rank >= MIN_GAIN)
     } else {
         None

@@ -22,6 +22,8 @@ const DELAYED_ACKNOWLEDGEMENT: Duration = Duration::from_millis(40);
 /// Share of the bytes in flight that wait unread, and share of the round trip beyond the path's longest queue.
 const MIN_UNREAD_SHARE: f64 = 0.5;
 const MIN_BEYOND_SHARE: f64 = 0.3;
+/// Unread share of the receive buffer that leaves little space for a window: the receiving program is slow.
+const MIN_UNREAD_BUFFER_SHARE: f64 = 0.4;
 /// Share of the wait under load that unread data explains, from which the wait is at the receiver.
 const MIN_EXPLAINED_SHARE: f64 = 0.6;
 /// Acknowledgements for each segment below which the program reads late, and the segments from which that is no chance.
@@ -39,13 +41,25 @@ impl TransferEvidence<'_> {
     /// explains: the search for the capacity filled it, and met less; or as long as the unread data explains alone. Or a
     /// window of a segment or two waits longer than the path takes to send it.
     pub(super) fn waits_at_the_receiver(&self) -> bool {
-        let is_long = |wait: Duration| {
-            let share = self.loaded.and_then(|(loaded, _)| Ratio::of(wait.as_secs_f64(), loaded.as_secs_f64()));
-            share.is_some_and(|share| share.get() >= MIN_BEYOND_SHARE)
-        };
-        let is_elsewhere = self.beyond_the_queue().is_some_and(is_long) || self.unread_wait().is_some_and(is_long);
-        let is_alone = self.wait_of_few().is_some_and(is_long);
-        is_alone || is_elsewhere && self.unread_in_flight().is_some_and(|share| share.get() >= MIN_UNREAD_SHARE)
+        let is_long = |wait: Option<Duration>| wait.is_some_and(|wait| self.is_long_wait(wait));
+        let is_elsewhere = is_long(self.beyond_the_queue()) || is_long(self.unread_wait());
+        is_long(self.wait_of_few()) || is_elsewhere && self.waits_unread()
+    }
+
+    /// True when a wait takes much of the round trip under load.
+    fn is_long_wait(&self, wait: Duration) -> bool {
+        let share = self.loaded.and_then(|(loaded, _)| Ratio::of(wait.as_secs_f64(), loaded.as_secs_f64()));
+        share.is_some_and(|share| share.get() >= MIN_BEYOND_SHARE)
+    }
+
+    /// True when at least half of the bytes in flight wait unread.
+    fn waits_unread(&self) -> bool {
+        self.unread_in_flight().is_some_and(|share| share.get() >= MIN_UNREAD_SHARE)
+    }
+
+    /// True when so much of the receive buffer is unread that it leaves little space for a window.
+    pub(super) fn is_buffer_unread(&self) -> bool {
+        self.unread.is_some_and(|unread| unread.get() >= MIN_UNREAD_BUFFER_SHARE)
     }
 
     /// Usual wait of a window of one or two segments, beyond the time that the path takes to send them: they fill no queue, and
@@ -104,17 +118,13 @@ impl TransferEvidence<'_> {
     pub(super) fn waits_in_reverse(&self) -> bool {
         let own = self.in_flight.zip(self.capacity).and_then(|(flight, capacity)| flight / capacity);
         let waits = self.queueing().map(|(median, _)| median);
-        let is_unread = self.unread_in_flight().is_some_and(|share| share.get() >= MIN_UNREAD_SHARE);
-        waits.zip(own).zip(self.rest()).is_some_and(|((waits, own), rest)| waits > own + rest) && !is_unread
+        waits.zip(own).zip(self.rest()).is_some_and(|((waits, own), rest)| waits > own + rest) && !self.waits_unread()
     }
 
     /// True when round trips are longer than the path's own queue explains, which the search filled, and hardly any of what
     /// is in flight waits unread.
     pub(super) fn waits_beyond_the_queue(&self) -> bool {
-        let share = |wait: Duration| Ratio::of(wait.as_secs_f64(), self.loaded?.0.as_secs_f64());
-        let is_unread = self.unread_in_flight().is_some_and(|share| share.get() >= MIN_UNREAD_SHARE);
-        let beyond = self.beyond_the_queue().and_then(share);
-        beyond.is_some_and(|share| share.get() >= MIN_BEYOND_SHARE) && !is_unread
+        self.beyond_the_queue().is_some_and(|wait| self.is_long_wait(wait)) && !self.waits_unread()
     }
 
     /// Unread bytes as a share of those in flight.

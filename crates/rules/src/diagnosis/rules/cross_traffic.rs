@@ -30,12 +30,18 @@ fn own_bytes(evidence: &TransferEvidence<'_>) -> f64 {
     evidence.sent.unwrap_or(evidence.observation.received).as_f64()
 }
 
-/// Bytes that the receiver's interface received from others, and that the sender's sent to others.
+/// Bytes that the receiver's interface received from others.
 fn received_from_others(evidence: &TransferEvidence<'_>) -> Option<f64> {
     let (received, _) = evidence.observation.receiver.as_ref()?.interface_bytes?;
     Some(beyond_own(evidence, received))
 }
 
+/// Traffic that the receiver's interface received from others, as a multiple of this transfer's.
+pub(in super::super) fn others_share(evidence: &TransferEvidence<'_>) -> Option<f64> {
+    received_from_others(evidence).map(|others| (others / own_bytes(evidence).max(1.0)).max(0.0))
+}
+
+/// Bytes that the sender's interface sent to others.
 fn sent_to_others(evidence: &TransferEvidence<'_>) -> Option<f64> {
     let (_, sent) = evidence.observation.sender.as_ref()?.interface_bytes?;
     Some(beyond_own(evidence, sent))

@@ -20,15 +20,12 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 
 /// Counter that also grows where a slow reader leaves a socket's own buffer full.
 const PRUNED: &str = "TcpExtPruneCalled";
-/// Unread share of a buffer from which its reader is slow.
-const MIN_UNREAD_SHARE: f64 = 0.4;
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let grown = |name: &str| [("sender", evidence.sender_counter(name)), ("receiver", evidence.receiver_counter(name))];
-    let is_unread = evidence.unread.is_some_and(|unread| unread.get() >= MIN_UNREAD_SHARE);
     let all: Vec<String> = MEMORY_COUNTERS
         .iter()
-        .filter(|name| !(is_unread && **name == PRUNED))
+        .filter(|name| !(evidence.is_buffer_unread() && **name == PRUNED))
         .flat_map(|name| {
             grown(name).into_iter().filter_map(move |(end, count)| Some((name, end, count.filter(|count| *count > 0)?)))
         })

@@ -49,13 +49,13 @@ mod window_scaling_off;
 use super::DiagnosisRule;
 
 pub(super) use congestion_control::overfills_buffer;
-pub(super) use cross_traffic::passes_both_hosts;
+pub(super) use cross_traffic::{others_share, passes_both_hosts};
 pub(super) use receive_window::is_behind_a_loss as is_window_behind_a_loss;
 pub(super) use reordering::is_seen_without_losses as is_reordering_seen;
 
-/// True when no pacing rate of a program is reached.
-pub(super) fn is_pacing_silent(evidence: &super::TransferEvidence<'_>) -> bool {
-    socket_pacing::RULE.is_silent(evidence)
+/// True when a program's pacing rate is reached.
+pub(super) fn is_paced(evidence: &super::TransferEvidence<'_>) -> bool {
+    !socket_pacing::RULE.is_silent(evidence)
 }
 
 /// True when other traffic uses the path, too.

@@ -17,7 +17,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let seen = evidence.observation.connections.iter().any(|connection| !connection.sender.is_empty());
     // From the receiver alone, only a slow reader can be diagnosed.
-    if seen || evidence.unread.is_some_and(|unread| unread.get() >= 0.4) {
+    if seen || evidence.is_buffer_unread() {
         return None;
     }
     let text = "The sender's sockets were not sampled, so its limit is unknown.";

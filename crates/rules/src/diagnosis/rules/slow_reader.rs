@@ -7,9 +7,6 @@ use super::super::evidence::TransferEvidence;
 use super::super::text::{VerdictBuilder, percent, percent_of, rate, size, time, verdict};
 use linerate_units::Ratio;
 
-/// Unread share of the receive buffer that leaves little space for a window.
-const MIN_UNREAD_SHARE: f64 = 0.4;
-
 const ADVICE: &str =
     "check the receiving program: its disk, its cipher, its processor; larger buffers only hide it briefly";
 
@@ -26,7 +23,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if evidence.is_full() {
         return None;
     }
-    if unread.get() < MIN_UNREAD_SHARE {
+    if !evidence.is_buffer_unread() {
         let late = evidence.late_acknowledgements().map(|share| with_late_acknowledgements(evidence, share));
         return evidence.waits_at_the_receiver().then(|| with_a_small_window(evidence)).or(late);
     }

@@ -40,7 +40,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     }
     let send_limits = shares.send_buffer.get() >= MIN_LIMITED_SHARE || evidence.waits_for_send_buffer();
     let receive_limits = shares.receive_window.get() >= MIN_LIMITED_SHARE || evidence.is_window_per_rtt();
-    let unread = evidence.unread.is_some_and(|unread| unread.get() >= 0.4);
+    let unread = evidence.is_buffer_unread();
     let send = send_buffer(evidence).filter(|_| send_limits);
     let fixed = send.or_else(|| receive_buffer(evidence).filter(|_| receive_limits && !unread))?;
     let sure = if fixed.is_known { Confidence::High } else { Confidence::Low };
