@@ -1,6 +1,6 @@
 //! `linerate test --quic` on paths of the lab where TCP and QUIC differ, and on one where they do not: the verdict names the cause.
 //!
-//! What a full processor costs cannot be seen in virtual time: `cli/quic` has that, over loopback.
+//! Processing takes no virtual time: `cli/quic` has the cost of a full processor, over loopback.
 
 mod support;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use support::document::{array, number, text};
 use support::lab::lab_command;
 use support::process::run;
-use support::{Program, Server, linerate};
+use support::{Program, Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -35,6 +35,23 @@ fn every_kind_reports_rate_and_percentiles() {
         assert!((in_histogram - count).abs() < 0.5);
         assert!(document["service_time"].is_null());
         assert_eq!(document["lost"].is_null(), mode != "udp");
+    }
+}
+
+/// Requests on open connections begin with a handshake; a connection per transaction is measured without one.
+#[test]
+fn a_server_with_tls_answers_every_kind() {
+    let scratch = Scratch::new();
+    let key = scratch.path("key");
+    std::fs::write(&key, "0123456789abcdef0123456789abcdef").expect("a file");
+    let port = free_port();
+    let mut command = linerate();
+    command.args(["serve", "--no-stamp", "-B", "127.0.0.1", "-p", &port.to_string(), "--shared-key-file", &key]);
+    let server = Server::listening(command, port);
+    for options in [&["--tcp", "-P", "2"][..], &["--connect"], &["--udp"]] {
+        let document = measured(&server, &[options, &["--shared-key-file", &key]].concat());
+        assert_eq!(document["termination"]["outcome"], "complete", "{options:?}: {document:#}");
+        assert!(number(&document, "/transactions") > 100.0, "{options:?}: {document:#}");
     }
 }
 

@@ -112,7 +112,7 @@ fn windows(share: &ServiceShare) -> Option<(ByteCount, ServiceLease)> {
 }
 
 /// Most memory of a connection with such windows. Payload that is read as it comes, in any order, is not kept, and what is sent has
-/// the same bytes again and again: there are the facts about each packet that is not acknowledged, and about each gap. A reader
+/// the same bytes each time: there are the facts about each packet that is not acknowledged, and about each gap. A reader
 /// that waits for its share of a rate leaves a window unread.
 fn memory_of(window: ByteCount, is_read_at_once: bool) -> ByteCount {
     if is_read_at_once { ByteCount::new(window.get() / PAYLOAD_PER_FACT) } else { window }

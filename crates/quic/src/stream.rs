@@ -22,7 +22,7 @@ const LIMITED_READ: ByteCount = ByteCount::from_kibibytes(16);
 /// Code with which a stream of payload ends: the receiver has measured what it wanted.
 const MEASURED: VarInt = VarInt::from_u32(0);
 
-/// Content of the payload; the same bytes are sent again and again, encrypted.
+/// Content of the payload; the same bytes each time, encrypted.
 pub(crate) fn payload() -> Bytes {
     Bytes::from(vec![0x5A; WRITE.to_usize()])
 }

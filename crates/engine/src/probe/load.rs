@@ -3,14 +3,12 @@
 use core::time::Duration;
 use linerate_model::direction::Direction;
 use std::net::TcpStream;
-use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 use linerate_model::tcp_info::TcpInfo;
 use linerate_sys::net::SocketSettings;
 use linerate_sys::{options, tcp_info};
 use linerate_units::{ByteCount, MonotonicTime, TypeOfService};
-use linerate_wire::cookie::Cookie;
 use linerate_wire::probe::load_frame::LoadFrame;
 use linerate_wire::probe::{
     ConnectionNumber, ConnectionRef, GoodputSample, LoadOrder, LoadProgress, LoadSample, StreamRequest,
@@ -18,7 +16,7 @@ use linerate_wire::probe::{
 
 pub use super::load_link::ApplicationPing;
 
-use super::error::{ProbeError, Result};
+use super::error::Result;
 use super::link::ControlLink;
 use super::load_link::{LinkOrder, LinkRecord, LoadLink};
 use super::session::ProbeSession;
@@ -276,12 +274,5 @@ fn connect(session: &ProbeSession, load: &LoadOptions) -> Result<TcpStream> {
         type_of_service: (octet.get() != 0).then_some(octet),
         ..SocketSettings::default()
     };
-    let stream = session.target().connect_to(session.remote(), settings, session.stop()).map_err(ProbeError::from)?;
-    let cookie = Cookie::load(session.token()?);
-    if let Some(tls) = session.tls() {
-        return Ok(tls.join(stream, cookie.as_bytes(), session.stop().map(|stop| stop.as_fd()))?);
-    }
-    std::io::Write::write_all(&mut &stream, cookie.as_bytes())
-        .map_err(|cause| ProbeError::io("joining a load connection to its session", &cause))?;
-    Ok(stream)
+    session.join_connection(settings)
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use linerate_sys::data::train::DatagramMarking;
-use linerate_sys::net::{self, UdpOptions};
+use linerate_sys::net::{self, SocketSettings, UdpOptions};
 use linerate_sys::poll::{self, PollInterest};
 use linerate_sys::signals::InterruptSignals;
 use linerate_sys::time_stamp::ClockPair;
@@ -430,8 +430,21 @@ impl ProbeSession {
         &self.link
     }
 
-    pub(super) fn tls(&self) -> Option<&TlsClient> {
-        self.tls.as_ref()
+    /// True when the conversation is in TLS.
+    pub(crate) const fn is_secured(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Establishes a TCP connection of this session, which begins with a TLS handshake where the conversation is in TLS.
+    pub(crate) fn join_connection(&self, settings: SocketSettings) -> Result<TcpStream> {
+        let stream = self.target.connect_to(self.remote(), settings, self.stop()).map_err(ProbeError::from)?;
+        let cookie = Cookie::load(self.token()?);
+        if let Some(tls) = &self.tls {
+            return Ok(tls.join(stream, cookie.as_bytes(), self.stop().map(|stop| stop.as_fd()))?);
+        }
+        std::io::Write::write_all(&mut &stream, cookie.as_bytes())
+            .map_err(|cause| ProbeError::io("joining a connection to its session", &cause))?;
+        Ok(stream)
     }
 
     pub(crate) fn target(&self) -> &ProbeTarget {

@@ -127,7 +127,7 @@ fn measure(record: &mut RrRecord<'_>) -> Result<(), AbortReason> {
     record.far = session.facts().ok();
     let order =
         RrOrder { mode: options.mode, request: options.request, response: options.response, flows: options.flows };
-    let ready = mode::reachable(&session, options, session.far_rr(order)?);
+    let ready = mode::reachable(&session, options, session.far_rr(order)?)?;
     let watch = Arc::new(FlowWatch::new(options.timeout));
     let transactors: Vec<Box<dyn Transactor>> =
         (0..options.flows).map(|_| mode::open(&session, options, ready)).collect::<Result<_, _>>()?;

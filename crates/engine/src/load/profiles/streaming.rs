@@ -10,7 +10,6 @@ use linerate_model::rr::RrMode;
 use linerate_sys::net::SocketSettings;
 use linerate_sys::{clock, options, tcp_info};
 use linerate_units::{ByteCount, MonotonicTime};
-use linerate_wire::cookie::Cookie;
 use linerate_wire::probe::RrOrder;
 
 use super::super::measure::LoadTest;
@@ -36,12 +35,7 @@ pub(super) fn run(
     let session = ProbeSession::open(test.session.target(), record.stop)?;
     let order = RrOrder { mode: RrMode::Tcp, request: ByteCount::new(1), response: RESPONSE, flows: 1 };
     session.far_rr(order)?;
-    let connected = session.target().connect_to(session.remote(), SocketSettings::default(), session.stop());
-    let mut stream = connected.map_err(ProbeError::from)?;
-    let token = session.token()?;
-    stream
-        .write_all(Cookie::load(token).as_bytes())
-        .map_err(|cause| ProbeError::io("joining a connection to its session", &cause))?;
+    let stream = session.join_connection(SocketSettings::default())?;
     options::set_receive_timeout(&stream, Some(TICK)).map_err(ProbeError::from)?;
     let start = clock::monotonic_now();
     let viewer = Viewer { start, end: start + time, stopping: AtomicBool::new(false) };

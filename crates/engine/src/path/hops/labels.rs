@@ -105,7 +105,7 @@ fn autonomous_system(address: IpAddr, options: &LabelOptions) -> Option<Autonomo
     local.or_else(|| (options.by_dns && is_public(address)).then(|| by_dns(address)).flatten())
 }
 
-/// False for addresses that no autonomous system announces: they are nobody's business.
+/// False for addresses that no autonomous system announces: name servers know nothing of them.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {

@@ -15,7 +15,7 @@ use linerate_wire::probe::RrReady;
 
 use super::RrOptions;
 use super::flow::FlowWatch;
-use crate::probe::{ProbeSession, Result};
+use crate::probe::{ProbeError, ProbeSession, Result};
 
 /// Longest time in which a thread that waits does not notice its orders.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -54,11 +54,24 @@ pub(super) fn open(session: &ProbeSession, options: &RrOptions, ready: RrReady) 
 }
 
 /// Returns the ports of the server's answer that can be reached from here.
-pub(super) fn reachable(session: &ProbeSession, options: &RrOptions, ready: RrReady) -> RrReady {
-    match options.mode {
-        RrMode::Connect => RrReady { port: connect::reachable(session, ready.port) },
-        RrMode::Tcp | RrMode::Udp => ready,
+///
+/// # Errors
+///
+/// The server's port alone can be reached, and serves only clients in TLS.
+pub(super) fn reachable(session: &ProbeSession, options: &RrOptions, ready: RrReady) -> Result<RrReady> {
+    if options.mode != RrMode::Connect {
+        return Ok(ready);
     }
+    let port = connect::reachable(session, ready.port);
+    if port.is_none() && session.is_secured() {
+        let own = ready.port.map_or("a port of the test's own".to_owned(), |port| format!("port {}", port.get()));
+        return Err(ProbeError::Unreachable(format!(
+            "{own} of the server does not answer, and connections to port {} would be in TLS: permit the ports from which \
+             its kernel chooses (net.ipv4.ip_local_port_range), or measure --tcp",
+            session.remote().port()
+        )));
+    }
+    Ok(RrReady { port })
 }
 
 /// Random bytes, as those of a test: nothing on the path compresses them.

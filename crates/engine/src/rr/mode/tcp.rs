@@ -1,14 +1,12 @@
 //! Transactions on an open TCP connection (netperf's `TCP_RR`).
 
-use std::io::Write as _;
 use std::net::TcpStream;
 
 use linerate_sys::net::SocketSettings;
 use linerate_units::ByteCount;
-use linerate_wire::cookie::Cookie;
 
 use super::{TransactionFailure, Transactor, prepare, random_payload, receive, response_buffer, send};
-use crate::probe::{ProbeError, ProbeSession, Result};
+use crate::probe::{ProbeSession, Result};
 use crate::rr::RrOptions;
 use crate::rr::flow::FlowWatch;
 
@@ -23,11 +21,7 @@ pub(super) struct TcpFlow {
 impl TcpFlow {
     /// Establishes the connection and has it join the session.
     pub(super) fn open(session: &ProbeSession, options: &RrOptions) -> Result<Self> {
-        let settings = SocketSettings::default();
-        let mut stream = session.target().connect_to(session.remote(), settings, session.stop())?;
-        stream
-            .write_all(Cookie::load(session.token()?).as_bytes())
-            .map_err(|cause| ProbeError::io("joining a connection to its session", &cause))?;
+        let stream = session.join_connection(SocketSettings::default())?;
         prepare(&stream)?;
         let (request, buffer) = (random_payload(options.request)?, response_buffer(options));
         Ok(Self { stream, request, response: options.response, buffer })

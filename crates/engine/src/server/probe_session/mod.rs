@@ -400,7 +400,6 @@ impl ServedProbeSession {
         self.rr.start(order, &self.start, &self.way, outbox)
     }
 
-    /// Performs the duties due by the clock.
     /// Has the server expect QUIC connections of this session, in place of earlier ones.
     fn open_quic(&mut self, order: QuicOrder, outbox: &mut AnswerOutbox) -> RequestOutcome {
         let service = self.start.options.quic.as_ref().ok_or("this server has no QUIC (linerate serve has it)")?;
@@ -412,6 +411,7 @@ impl ServedProbeSession {
         Ok(())
     }
 
+    /// Performs the duties due by the clock.
     fn perform_duties(&mut self, outbox: &mut AnswerOutbox) -> Result<(), SessionEnd> {
         let now = clock::monotonic_now();
         let heard = self.way.heard().map_or(self.heard, |heard| heard.max(self.heard));
