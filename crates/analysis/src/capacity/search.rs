@@ -3,7 +3,7 @@ use core::time::Duration;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio};
 
 use super::limits::{HOLD_DURATION, INITIAL_RATE, OVERLOAD_DURATION};
-use super::window::{FeedbackPoint, FeedbackWindow, highest_carried};
+use super::window::{FeedbackPoint, FeedbackWindow, best_period, highest_carried};
 use super::{CapacityBound, CapacityEstimate, PacketLayout, RateSample, ReceiverFeedback, SearchLimiter, SearchLimits};
 use crate::statistics::{SampleSummary, StatisticalQuantity};
 
@@ -39,6 +39,10 @@ const MIN_EFFICIENCY_AT_MAX_RATE: f64 = 0.99;
 const MIN_SENT_SHARE: f64 = 0.8;
 /// Ratio of the received rates in hold and overload below which the path is shared.
 const MAX_SHARED_RATE_RATIO: f64 = 0.97;
+/// Queueing delay in the hold, as a share of the one in the overload, below which nobody fills the queue; and the packets that
+/// wait in the overload at least.
+const MAX_QUEUE_LEFT: f64 = 0.3;
+const MIN_QUEUED_PACKETS: f64 = 3.0;
 /// Largest relative difference of the rates of two halves of a period, in addition to the effect of single packets.
 const MAX_SETTLED_DIFFERENCE: f64 = 0.03;
 /// Minimum number of packets for a step of the ramp, for an overload or an evaluation of the hold, for a result.
@@ -460,6 +464,10 @@ impl CapacitySearch {
     /// traffic that does not yield. In a FIFO queue `received = capacity × sent / (sent + others)`, so that two rates
     /// give the capacity and the other traffic.
     fn fell(&mut self, before: &FeedbackWindow, window: &FeedbackWindow) {
+        if self.drops_from_an_empty_queue() {
+            self.finish_with_the_overload();
+            return;
+        }
         if let Some((_, second)) = self.unsettled(2.0 * MAX_SETTLED_DIFFERENCE) {
             self.start_overload(second.received_rate());
             return;
@@ -481,6 +489,26 @@ impl CapacitySearch {
         } else {
             self.start_overload(window.received_rate());
         }
+    }
+
+    /// True when the queue of the overload is gone, although packets are lost: traffic of others would keep it full. CAKE's
+    /// queue drops with a probability that it keeps for seconds after an overload (`cobalt_queue_full()`).
+    fn drops_from_an_empty_queue(&self) -> bool {
+        let Some((from, to)) = self.saturated else { return false };
+        let waits = |point: &FeedbackPoint| point.max_delay - self.floor;
+        let overload: Vec<f64> = self.points[from..=to].iter().map(waits).collect();
+        let overload = SampleSummary::of(&overload).map_or(0.0, |summary| summary.median);
+        let packet = self.window(from, to).map_or(f64::INFINITY, |window| window.arrival_time * 1e9 / window.received);
+        overload >= MIN_QUEUED_PACKETS * packet
+            && self.points.last().is_some_and(|last| waits(last) <= MAX_QUEUE_LEFT * overload)
+    }
+
+    /// Ends the search with the highest rate that the path carried while more was sent.
+    fn finish_with_the_overload(&mut self) {
+        let best = best_period(&self.points, self.packet.size(), 0.0).map(|(period, _)| period);
+        self.result = best.or(self.saturated);
+        self.bound = self.path_or_receiver();
+        self.phase = SearchPhase::Done;
     }
 
     /// Empties the queue before the next rate is tried: while it is full, losses do not depend on the present rate.

@@ -18,6 +18,9 @@ pub(crate) enum QueueManagement {
     Pie,
     /// `CoDel` (RFC 8289): target 5 ms, interval 100 ms. `fq_codel` and CAKE do this for a flow of their own.
     CoDel,
+    /// CAKE's: `CoDel`, and BLUE's probability, which grows by 2^-8 with each 5 ms of a full buffer, and falls by 2^-12 with
+    /// each 5 ms of an empty one (`cobalt_queue_full()`, `cobalt_queue_empty()`). A packet alone in the queue is not dropped.
+    Cobalt,
 }
 
 /// Cross traffic at the bottleneck.
@@ -102,6 +105,7 @@ pub(crate) struct SimulatedNetwork {
     others_cut: f64,
     pie: (f64, f64, f64),
     codel: (f64, f64, f64),
+    blue: (f64, f64),
     last_arrival: f64,
 }
 
@@ -123,6 +127,7 @@ impl SimulatedNetwork {
             others_cut: -1.0,
             pie: (0.0, 0.0, 0.0),
             codel: (f64::INFINITY, 0.0, 0.0),
+            blue: (0.0, 0.0),
             last_arrival: 0.0,
         }
     }
@@ -191,9 +196,13 @@ impl SimulatedNetwork {
             QueueManagement::None => false,
             // Both ignore a queue of a packet or two.
             QueueManagement::Pie => self.pie_drops(at, waits) && waits * rate / 8.0 > 2.0 * size,
-            QueueManagement::CoDel => self.codel_drops(at, if waits * rate / 8.0 <= size { 0.0 } else { waits }),
+            QueueManagement::CoDel | QueueManagement::Cobalt => {
+                self.codel_drops(at, if waits * rate / 8.0 <= size { 0.0 } else { waits })
+            }
         };
-        if drop || waits * rate / 8.0 + size > self.path.buffer {
+        let is_full = waits * rate / 8.0 + size > self.path.buffer;
+        let is_cobalt = self.path.management == QueueManagement::Cobalt;
+        if is_cobalt && self.blue_drops(at, is_full, waits <= 0.0) || drop || is_full {
             return false;
         }
         self.free = self.free.max(at) + size * 8.0 / rate;
@@ -213,6 +222,16 @@ impl SimulatedNetwork {
         }
         self.pie = (probability, old, updated);
         delay > 0.007 && self.random.unit() < probability
+    }
+
+    fn blue_drops(&mut self, at: f64, is_full: bool, is_empty: bool) -> bool {
+        let (mut probability, mut changed) = self.blue;
+        if (is_full || is_empty) && at - changed > 0.005 {
+            probability = (probability + if is_full { 2_f64.powi(-8) } else { -2_f64.powi(-12) }).clamp(0.0, 1.0);
+            changed = at;
+        }
+        self.blue = (probability, changed);
+        !is_empty && self.random.unit() < probability
     }
 
     fn codel_drops(&mut self, at: f64, delay: f64) -> bool {

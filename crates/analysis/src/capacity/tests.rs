@@ -176,6 +176,24 @@ fn managed_queues() {
 }
 
 #[test]
+fn a_queue_that_remembers_its_overload() {
+    for (rate, round_trip, buffer) in [
+        (124.7 * MEGABIT, 0.0087, 485e3),
+        (208.8 * MEGABIT, 0.0021, 121e3),
+        (20.0 * MEGABIT, 0.03, 150e3),
+        (20.0 * MEGABIT, 0.03, 15e3),
+        (950.0 * MEGABIT, 0.002, 250e3),
+        (4.0 * MEGABIT, 0.05, 60e3),
+    ] {
+        // A sender of pairs: one packet of each waits.
+        let queue =
+            SimulatedPath { management: QueueManagement::Cobalt, ..SimulatedPath::new(rate, round_trip, buffer) };
+        let path = SimulatedPath { burst: 2, ..queue };
+        finds(&format!("CAKE at {rate}, {buffer} B"), path, path.capacity());
+    }
+}
+
+#[test]
 fn the_sustained_rate_of_a_policer_counts() {
     for (rate, burst, link, round_trip) in [
         (100.0 * MEGABIT, 200e3, 300.0 * MEGABIT, 0.0201),

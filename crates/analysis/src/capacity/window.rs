@@ -111,17 +111,27 @@ const UNCERTAIN_SECONDS: f64 = 0.002;
 /// Returns the highest rate that the path carried, while it limited, for as long as an overload, if that is certainly more
 /// than `rate`: then other traffic took part of it in the mean.
 pub(super) fn highest_carried(points: &[FeedbackPoint], size: ByteCount, rate: f64) -> Option<f64> {
+    best_period(points, size, rate).map(|(_, rate)| rate)
+}
+
+/// Returns the period, as long as an overload, in which the path limited and carried the highest rate, if that is certainly
+/// more than `rate`: its points, and that rate.
+pub(super) fn best_period(points: &[FeedbackPoint], size: ByteCount, rate: f64) -> Option<((usize, usize), f64)> {
     let certain = |window: &FeedbackWindow| {
         let jitter = UNCERTAIN_SECONDS / window.arrival_time;
         window.received_rate() * (1.0 - UNCERTAIN_PACKETS / window.received - jitter) > rate
     };
-    let long = |from: &FeedbackPoint| {
+    let end = |from: &FeedbackPoint| {
         let end = from.arrival.saturating_add(u64::try_from(OVERLOAD_DURATION.as_nanos()).unwrap_or(u64::MAX));
-        points.get(points.partition_point(|point| point.arrival < end))
+        points.partition_point(|point| point.arrival < end)
     };
-    let windows = points.iter().filter_map(|from| FeedbackWindow::between(from, long(from)?, size));
-    let limited = windows.filter(|window| window.efficiency() <= MAX_LIMITED_EFFICIENCY && certain(window));
-    limited.map(|window| window.received_rate()).max_by(f64::total_cmp)
+    let periods = points.iter().enumerate().map(|(index, from)| (index, end(from)));
+    let limited = periods.filter_map(|(from, to)| {
+        let window = FeedbackWindow::between(&points[from], points.get(to)?, size)?;
+        let is_limited = window.efficiency() <= MAX_LIMITED_EFFICIENCY && certain(&window);
+        is_limited.then(|| ((from, to), window.received_rate()))
+    });
+    limited.max_by(|(_, one), (_, other)| one.total_cmp(other))
 }
 
 #[cfg(test)]
