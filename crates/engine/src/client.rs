@@ -590,23 +590,28 @@ impl<'a> ClientDriver<'a> {
     }
 
     fn handle_far_message(&mut self, message: ExtensionMessage) {
-        if matches!(&message, ExtensionMessage::Interval(report) if !self.expects_far_interval(report)) {
-            return;
-        }
         let version = self.hello.as_ref().map(|hello| hello.version.clone()).unwrap_or_default();
         let far = self.peer.far.get_or_insert_with(|| FarReport { version, ..FarReport::default() });
         match message {
             ExtensionMessage::Hello(_) => {}
-            ExtensionMessage::Interval(report) => {
-                far.intervals.push(report.clone());
-                (self.observer)(&TestEvent::FarInterval(report));
-            }
+            ExtensionMessage::Interval(report) => self.handle_far_interval(report),
+            ExtensionMessage::Intervals(reports) => reports.into_iter().for_each(|one| self.handle_far_interval(one)),
             ExtensionMessage::End(end) => {
                 far.overlapping_tests = end.overlapping_tests;
                 far.host = end.host.as_deref().cloned();
                 self.peer.end = Some(end);
             }
         }
+    }
+
+    fn handle_far_interval(&mut self, report: IntervalReport) {
+        if !self.expects_far_interval(&report) {
+            return;
+        }
+        if let Some(far) = &mut self.peer.far {
+            far.intervals.push(report.clone());
+        }
+        (self.observer)(&TestEvent::FarInterval(report));
     }
 
     /// True when a server may report one more interval: surplus ones are dropped, whatever their number.

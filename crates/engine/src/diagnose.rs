@@ -116,6 +116,7 @@ fn detailed(transfer: &ClientOptions) -> ClientOptions {
     transfer.interval = Some(SAMPLING_INTERVAL);
     transfer.parameters.far_interval = Some(SAMPLING_INTERVAL);
     transfer.parameters.far_details = true;
+    transfer.parameters.far_reports_at_end = true;
     transfer
 }
 

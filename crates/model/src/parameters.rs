@@ -108,6 +108,9 @@ pub struct TestParameters {
     /// Time between the interval reports that the server sends to this client; `None` leaves it to the server. Ignored
     /// by iperf3.
     pub far_interval: Option<Duration>,
+    /// True when the server sends its interval reports together at the end, compressed, so that they take nothing from the
+    /// path during the test. Ignored by iperf3.
+    pub far_reports_at_end: bool,
     /// True when both hosts report their sockets with each interval, and the server its host at the end. Ignored by
     /// iperf3.
     pub far_details: bool,
@@ -162,6 +165,7 @@ impl Default for TestParameters {
             server_affinity: None,
             segmentation_offload: false,
             far_interval: None,
+            far_reports_at_end: false,
             far_details: false,
             kernel_events: false,
         }

@@ -12,6 +12,13 @@
 //! document accepted there begins with 01. A message with an unknown name or schema is skipped. The client replies with
 //! its parameters only, which then have the key `"linerate"`.
 
+use std::io::{Read, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
 use linerate_model::sample::IntervalReport;
 use linerate_model::{far, json};
 use serde::de::DeserializeOwned;
@@ -25,6 +32,9 @@ pub const MARKER: u8 = b'L';
 
 /// Version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Most bytes of the reports that one message holds, unpacked: a hundred times what a server sends together.
+const MAX_UNPACKED: u64 = 16 << 20;
 
 /// Version of the extension's first message.
 const PROTOCOL: u32 = 1;
@@ -60,6 +70,8 @@ pub enum ExtensionMessage {
     Hello(ServerHello),
     /// Report of one interval at the server.
     Interval(IntervalReport),
+    /// Reports of several intervals, together and compressed: sockets repeat most of their figures.
+    Intervals(Vec<IntervalReport>),
     /// Report at the end of the test: figures that iperf3's results lack.
     End(End),
 }
@@ -74,6 +86,8 @@ struct ExtensionEnvelope {
     #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    intervals: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     end: Option<Value>,
 }
 
@@ -87,6 +101,24 @@ fn current<T: DeserializeOwned>(report: Option<Value>) -> Result<Option<T>, Unre
     current.map(json::from_value).transpose().map_err(UnreadableMessage::new)
 }
 
+/// Returns the base64 of the compressed JSON array of these reports.
+fn pack(reports: &[IntervalReport]) -> String {
+    let all: Vec<far::FarInterval> = reports.iter().cloned().map(far::FarInterval::new).collect();
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    let written = encoder.write_all(value(&all).to_string().as_bytes()).and_then(|()| encoder.finish());
+    BASE64.encode(written.expect("memory takes all bytes"))
+}
+
+/// Reads packed reports of this version's schema; others are skipped.
+fn unpack(packed: &str) -> Result<Vec<IntervalReport>, UnreadableMessage> {
+    let bytes = BASE64.decode(packed).map_err(UnreadableMessage::new)?;
+    let mut document = Vec::new();
+    ZlibDecoder::new(&*bytes).take(MAX_UNPACKED).read_to_end(&mut document).map_err(UnreadableMessage::new)?;
+    let all: Vec<Value> = serde_json::from_slice(&document).map_err(UnreadableMessage::new)?;
+    let read = all.into_iter().map(|report| current::<far::FarInterval>(Some(report)));
+    read.filter_map(|report| report.map(|report| report.map(|report| report.report)).transpose()).collect()
+}
+
 impl ExtensionMessage {
     /// Encodes the message with its marker and length.
     #[must_use]
@@ -96,6 +128,7 @@ impl ExtensionMessage {
         match self {
             Self::Hello(hello) => envelope.hello = Some(hello.clone()),
             Self::Interval(report) => envelope.interval = Some(value(&far::FarInterval::new(report.clone()))),
+            Self::Intervals(reports) => envelope.intervals = Some(pack(reports)),
             Self::End(end) => envelope.end = Some(value(&far::FarClosing::new(end.clone()))),
         }
         let document = serde_json::to_string(&envelope).expect("plain data with string keys is JSON");
@@ -112,6 +145,9 @@ impl ExtensionMessage {
         }
         if let Some(interval) = current::<far::FarInterval>(envelope.interval)? {
             return Ok(Some(Self::Interval(interval.report)));
+        }
+        if let Some(packed) = envelope.intervals {
+            return Ok(Some(Self::Intervals(unpack(&packed)?)));
         }
         Ok(current::<far::FarClosing>(envelope.end)?.map(|closing| Self::End(closing.end)))
     }
@@ -189,6 +225,31 @@ mod tests {
     fn intervals_round_trip() {
         let message = ExtensionMessage::Interval(interval());
         assert_eq!(round_trip(&message), message);
+    }
+
+    #[test]
+    fn intervals_travel_together_in_a_tenth_of_their_bytes() {
+        let all = vec![interval(); 40];
+        let alone: usize = all.iter().map(|one| ExtensionMessage::Interval(one.clone()).encode().len()).sum();
+        let message = ExtensionMessage::Intervals(all);
+        assert_eq!(round_trip(&message), message);
+        assert!(message.encode().len() * 10 <= alone, "{} of {alone}", message.encode().len());
+    }
+
+    #[test]
+    fn packed_intervals_of_strangers_are_bounded() {
+        let message = |packed: &str| ExtensionMessage::decode(format!(r#"{{"intervals":"{packed}"}}"#).as_bytes());
+        let compress = |text: &[u8]| {
+            let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+            encoder.write_all(text).and_then(|()| encoder.finish()).map(|bytes| BASE64.encode(bytes)).expect("memory")
+        };
+        assert_eq!(message(&compress(b"[]")), Ok(Some(ExtensionMessage::Intervals(Vec::new()))));
+        let later = compress(br#"[{"schema":3,"start_ns":0,"end_ns":0,"streams":[]}]"#);
+        assert_eq!(message(&later), Ok(Some(ExtensionMessage::Intervals(Vec::new()))));
+        let blanks = vec![b' '; 64 << 20];
+        for packed in ["*", "AAAA", &compress(b"{}"), &compress(b"[5"), &compress(&blanks)] {
+            assert!(message(packed).is_err(), "{:.20}", packed);
+        }
     }
 
     #[test]

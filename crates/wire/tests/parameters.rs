@@ -50,6 +50,7 @@ fn everything() -> TestParameters {
         server_affinity: Some(CpuIndex(3)),
         segmentation_offload: true,
         far_interval: None,
+        far_reports_at_end: false,
         far_details: false,
         kernel_events: false,
     }
@@ -387,6 +388,9 @@ fn a_linerate_receives_the_report_interval() {
     }
     assert_eq!(asked(Duration::ZERO), Some(Duration::from_millis(10)));
     assert_eq!(asked(Duration::MAX), Some(Duration::from_secs(3600)));
+    let together = TestParameters { far_reports_at_end: true, ..TestParameters::default() };
+    let extra = ParametersExtra { announces_linerate: true, ..ParametersExtra::default() };
+    assert!(decode(&parameters::encode(&together, &extra)).expect("valid").parameters.far_reports_at_end);
     let stock = TestParameters { far_interval: Some(Duration::from_secs(1)), ..TestParameters::default() };
     let document = parameters::encode(&stock, &ParametersExtra::default());
     assert!(!document.contains("interval"), "only a linerate receives it: {document}");

@@ -64,6 +64,9 @@ const MAX_TCP_DRAIN_GAP: Duration = Duration::from_millis(250);
 /// Time for the client to close its end of the control connection after the last message.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// Most reports of one stream that a server holds back: a test of minutes.
+const MAX_HELD_REPORTS: usize = 1024;
+
 /// Features of this server, in its hello.
 const FEATURES: &[&str] = &["intervals", "tcp_info"];
 
@@ -103,6 +106,8 @@ struct TestSession {
     parameters: Option<Arc<TestParameters>>,
     opening: Option<(AcceptedStreams, MonotonicTime)>,
     measurement: Option<TestMeasurement>,
+    /// Reports that the client wants together at the end.
+    held: Vec<IntervalReport>,
     /// Memory and descriptors of the streams.
     memory: MemoryLease,
     file: Option<Arc<TransferFile>>,
@@ -126,6 +131,7 @@ impl TestSession {
             parameters: None,
             opening: None,
             measurement: None,
+            held: Vec::new(),
             memory: MemoryLease::default(),
             file: None,
             watchdog: None,
@@ -486,11 +492,32 @@ impl TestSession {
     }
 
     fn report_interval(&mut self, report: IntervalReport) {
-        // A client that does not read its reports loses some, and the server no memory.
-        if self.machine.speaks_extension() && self.start.control.is_flushed() {
-            self.handle(ServerEvent::Extension(ExtensionMessage::Interval(report.clone())));
+        if self.machine.speaks_extension() {
+            self.tell_interval(report.clone());
         }
         self.observe(&TestEvent::Interval(report));
+    }
+
+    /// Sends a report to a linerate, or holds it back if its client wants all together.
+    fn tell_interval(&mut self, report: IntervalReport) {
+        let is_held = self.parameters.as_ref().is_some_and(|parameters| parameters.far_reports_at_end);
+        if is_held {
+            let most = MAX_HELD_REPORTS / report.streams.len().max(1);
+            self.held.push(report);
+            if self.held.len() >= most {
+                self.send_held_reports();
+            }
+        } else if self.start.control.is_flushed() {
+            // A client that does not read its reports loses some, and the server no memory.
+            self.handle(ServerEvent::Extension(ExtensionMessage::Interval(report)));
+        }
+    }
+
+    fn send_held_reports(&mut self) {
+        let reports = core::mem::take(&mut self.held);
+        if !reports.is_empty() {
+            self.handle(ServerEvent::Extension(ExtensionMessage::Intervals(reports)));
+        }
     }
 
     /// Ends the test on the client's request.
@@ -541,6 +568,7 @@ impl TestSession {
     }
 
     fn give_results(&mut self) {
+        self.send_held_reports();
         let Some(measurement) = &self.measurement else {
             self.give_up(Error::new(ErrorCode::SEND_RESULTS));
             return;

@@ -267,6 +267,7 @@ impl ParameterKeys<'_> {
         let interval = interval.and_then(|interval| u64::try_from(interval).ok()).map(Duration::from_nanos);
         parameters.far_interval = interval.map(|interval| interval.clamp(MIN_FAR_INTERVAL, MAX_FAR_INTERVAL));
         let flag = |key| Ok(linerate.integer(key).map_err(|error| malformed(&error))? == Some(1));
+        parameters.far_reports_at_end = flag("reports_at_end")?;
         parameters.far_details = flag("details")?;
         parameters.kernel_events = flag("kernel_events")?;
         linerate.string("version").map_err(|error| malformed(&error))

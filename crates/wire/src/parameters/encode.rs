@@ -34,6 +34,9 @@ pub fn encode(parameters: &TestParameters, extra: &ParametersExtra<'_>) -> Strin
         if let Some(interval) = parameters.far_interval {
             linerate.integer("interval_ns", u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX));
         }
+        if parameters.far_reports_at_end {
+            linerate.integer("reports_at_end", 1);
+        }
         if parameters.far_details {
             linerate.integer("details", 1);
         }
