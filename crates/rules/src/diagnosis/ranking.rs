@@ -139,8 +139,11 @@ fn with_cost(costed: &CostedVerdict, without: Option<linerate_model::diagnosis::
 fn rank(estimates: &Counterfactuals<'_>, one: &CostedVerdict, evidence: &TransferEvidence<'_>) -> f64 {
     let Some(cost) = &one.cost else { return 0.0 };
     let mut gain = estimates.gain(&[cost]);
-    if cost.cause == Cause::Asymmetric || cost.cause == Cause::CongestionControl && evidence.early_loss().is_some() {
-        // Acknowledgements slow the start most, where the window grows by each; so does a window that was cut there.
+    let repairs_start = cost.cause == Cause::SackOff && evidence.loses_only_in_slow_start();
+    let slows_start = cost.cause == Cause::CongestionControl && evidence.early_loss().is_some();
+    if cost.cause == Cause::Asymmetric || slows_start || repairs_start {
+        // Acknowledgements slow the start most, where the window grows by each; so does a window that was cut there, and the
+        // repair of what slow start lost.
         gain = Some(estimates.gain_of_whole(cost)).filter(|whole| *whole >= MIN_GAIN).unwrap_or_default().max(gain);
     }
     if gain >= MIN_GAIN {

@@ -24,6 +24,9 @@ const MIN_UNREAD_SHARE: f64 = 0.5;
 const MIN_BEYOND_SHARE: f64 = 0.3;
 /// Unread share of the receive buffer that leaves little space for a window: the receiving program is slow.
 const MIN_UNREAD_BUFFER_SHARE: f64 = 0.4;
+/// The same where the window closes often, and the share of the acknowledgements that close it from which it does.
+const MIN_UNREAD_OF_CLOSED: f64 = 0.2;
+const MIN_CLOSED_SHARE: f64 = 0.05;
 /// Share of the wait under load that unread data explains, from which the wait is at the receiver.
 const MIN_EXPLAINED_SHARE: f64 = 0.6;
 /// Acknowledgements for each segment below which the program reads late, and the segments from which that is no chance.
@@ -57,9 +60,18 @@ impl TransferEvidence<'_> {
         self.unread_in_flight().is_some_and(|share| share.get() >= MIN_UNREAD_SHARE)
     }
 
-    /// True when so much of the receive buffer is unread that it leaves little space for a window.
+    /// True when so much of the receive buffer is unread that it leaves little space for a window, or so often none that the
+    /// receiver closes it.
     pub(super) fn is_buffer_unread(&self) -> bool {
-        self.unread.is_some_and(|unread| unread.get() >= MIN_UNREAD_BUFFER_SHARE)
+        let least = if self.closes_window() { MIN_UNREAD_OF_CLOSED } else { MIN_UNREAD_BUFFER_SHARE };
+        self.unread.is_some_and(|unread| unread.get() >= least)
+    }
+
+    /// True when many acknowledgements close the window: a kernel offers at least a segment while the program reads.
+    fn closes_window(&self) -> bool {
+        let count = |name: &str| self.receiver_counter(name).map(|count| SegmentCount::new(count).as_f64());
+        let closed = count("TcpExtTCPToZeroWindowAdv").zip(count("TcpOutSegs"));
+        closed.and_then(|(closed, sent)| Ratio::of(closed, sent)).is_some_and(|share| share.get() >= MIN_CLOSED_SHARE)
     }
 
     /// Usual wait of a window of one or two segments, beyond the time that the path takes to send them: they fill no queue, and

@@ -6,6 +6,7 @@ mod chance;
 mod hosts;
 mod kernel_events;
 mod waits;
+mod windows;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -7,6 +7,7 @@ use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::text::{VerdictBuilder, percent, size, verdict};
 use super::socket_buffer::{MIN_LIMITED_SHARE, locked_receive_buffer};
+use super::window_scaling_off::MIN_UNSCALED_WINDOW;
 
 /// Unread share of the receive buffer from which the reading program is the limit.
 const MAX_UNREAD_SHARE: f64 = 0.4;
@@ -22,6 +23,11 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if !is_off(evidence) || evidence.observation.asked.buffer.is_some() || locked_receive_buffer(evidence) == Some(true)
     {
+        return None;
+    }
+    // Without window scaling, a larger buffer offers no larger window.
+    let is_unscaled = evidence.sender().is_some_and(|info| info.timestamps.is_some() && info.window_scale.is_none());
+    if is_unscaled && evidence.largest_window.is_some_and(|window| window.as_f64() >= MIN_UNSCALED_WINDOW) {
         return None;
     }
     let shares = evidence.shares?;

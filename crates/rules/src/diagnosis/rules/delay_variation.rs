@@ -12,6 +12,8 @@ use super::super::text::{VerdictBuilder, percent_of, time, verdict};
 const MIN_VARIATION: Duration = Duration::from_millis(1);
 /// Least delay variation as a share of the round trip.
 const MIN_VARIATION_SHARE: f64 = 0.25;
+/// Share of the variation that lies above the median.
+const MIN_USUAL_SHARE: f64 = 0.2;
 
 /// Delays vary at rest by a large part of the round trip.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -22,10 +24,12 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    let (_, high) = evidence.observation.path.as_ref()?.usual_round_trip?;
+    let (median, high) = evidence.observation.path.as_ref()?.usual_round_trip?;
     let base = evidence.base?;
     let spread = high.saturating_sub(base);
-    if spread < MIN_VARIATION || spread < base.mul_f64(MIN_VARIATION_SHARE) {
+    // Where a single probe overtook the others, the least is no usual one.
+    let is_usual = high.saturating_sub(median) >= spread.mul_f64(MIN_USUAL_SHARE);
+    if spread < MIN_VARIATION || spread < base.mul_f64(MIN_VARIATION_SHARE) || !is_usual {
         return None;
     }
     let text = format!(

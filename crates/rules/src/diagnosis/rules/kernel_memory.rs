@@ -31,8 +31,11 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         })
         .map(|(name, end, count)| format!("{} {count} times at the {end}", name.trim_start_matches("TcpExt")))
         .collect();
-    if all.is_empty() || evidence.is_full() {
+    if evidence.is_full() {
         return None;
+    }
+    if all.is_empty() {
+        return cut_window(evidence);
     }
     let limit = |pages: Option<Vec<u64>>| {
         pages.and_then(|pages| pages.get(2).map(|most| size(ByteCount::new(most.saturating_mul(4096)))))
@@ -51,4 +54,37 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     );
     verdict.evidence.extend(all);
     Some(verdict)
+}
+
+/// Segments to which the kernel cuts windows under memory pressure (`tcp_adjust_rcv_ssthresh()`), with room for the rounding
+/// of the window scale; and the largest share of the receive buffer that such a window takes.
+const MOST_SEGMENTS: f64 = 5.0;
+const MAX_BUFFER_SHARE: f64 = 0.1;
+/// Share of the time that the sender waits for such a window.
+const MIN_LIMITED_SHARE: f64 = 0.5;
+/// Unread share of the receive buffer up to which the reading program is not the cause.
+const MAX_UNREAD_SHARE: f64 = 0.05;
+
+/// Verdict by the window alone: the counters belong to the host whose socket met the limit first, which may be another's.
+fn cut_window(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
+    let (window, segment, (buffer, _)) = (evidence.window?, evidence.segment?, evidence.receive_buffer?);
+    let is_cut = window.as_f64() <= segment.byte_count().as_f64() * MOST_SEGMENTS
+        && window.as_f64() <= buffer.as_f64() * MAX_BUFFER_SHARE
+        && evidence.largest_window.is_some_and(|largest| largest.as_f64() >= 2.0 * window.as_f64());
+    let waits = evidence.shares?.receive_window.get() >= MIN_LIMITED_SHARE;
+    let is_read = evidence.unread?.get() <= MAX_UNREAD_SHARE;
+    if !(is_cut && waits && is_read) {
+        return None;
+    }
+    let text = format!(
+        "The receiver's kernel is short of memory for TCP (net.ipv4.tcp_mem): it offers a window of {}, four segments, of a \
+            buffer of {} that is read at once.",
+        size(window),
+        size(buffer)
+    );
+    Some(
+        verdict(Cause::KernelMemory, Confidence::Medium, text)
+            .figure("largest advertised window", evidence.largest_window.map(size))
+            .advice("on the receiver: `linerate audit` shows the memory of all sockets against net.ipv4.tcp_mem"),
+    )
 }

@@ -6,7 +6,7 @@ use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::ByteCount;
 
 use super::super::DiagnosisRule;
-use super::super::evidence::TransferEvidence;
+use super::super::evidence::{FULL, TransferEvidence};
 use super::super::text::{VerdictBuilder, percent, rate, size, third_number_advice, time, verdict};
 use crate::tuning::{SocketBuffer, measured_buffer_need};
 
@@ -15,6 +15,9 @@ const MIN_LIMITED_SHARE: f64 = 0.2;
 
 /// Share of the capacity from which a window is large enough for the path.
 const MIN_FILLING_SHARE: f64 = 1.3;
+
+/// Share of the capacity from which a window holds nothing back where the path is nearly full.
+const MIN_ALLOWED_SHARE: f64 = 1.1;
 
 /// The sender waited for the receiver's window, or sends one window per round trip without losses, and the path is not
 /// full.
@@ -33,7 +36,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if evidence.fills_path_despite(shares.receive_window) || !(waits || evidence.is_window_per_rtt()) {
         return None;
     }
-    if is_behind_a_loss(evidence) {
+    if is_behind_a_loss(evidence) || allows_capacity(evidence) {
         return None;
     }
     let most =
@@ -68,6 +71,14 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         "only the receiving host can distinguish a small buffer from a program that reads too slowly: `linerate watch` \
             there",
     ))
+}
+
+/// True when the path is nearly full, and the window allows all of it: the kernel's clock also counts the time in which a
+/// full window is on its way.
+fn allows_capacity(evidence: &TransferEvidence<'_>) -> bool {
+    let allowed = evidence.window.zip(evidence.loaded).and_then(|(window, (median, _))| window_rate(window, median));
+    evidence.used().is_some_and(|used| used >= FULL)
+        && allowed.zip(evidence.capacity).is_some_and(|(allowed, capacity)| allowed >= capacity * MIN_ALLOWED_SHARE)
 }
 
 /// True when the window fills the path, so that only data behind a loss can fill it.

@@ -10,6 +10,11 @@ use super::super::text::{VerdictBuilder, rate, size, time, verdict};
 
 const KEY: &str = "net.ipv4.tcp_window_scaling";
 
+/// Window that is as large as one without the option can be: 65535 bytes, in whole segments.
+pub(super) const MIN_UNSCALED_WINDOW: f64 = 64e3;
+/// Share of the time that the sender waits for it.
+const MIN_LIMITED_SHARE: f64 = 0.5;
+
 /// The window scale option was not negotiated, and windows are limited to 65535 bytes.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "window-scaling-off",
@@ -25,7 +30,10 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         return None;
     }
     let most = ByteCount::new(65_535);
-    if evidence.bandwidth_delay_product().is_some_and(|product| product <= most) {
+    // A little more than the product is needed where round trips are longer under load: then the window shows it.
+    let waits = evidence.shares.is_some_and(|shares| shares.receive_window.get() >= MIN_LIMITED_SHARE);
+    let is_reached = waits && evidence.window.is_some_and(|window| window.as_f64() >= MIN_UNSCALED_WINDOW);
+    if evidence.bandwidth_delay_product().is_some_and(|product| product <= most) && !is_reached {
         return None;
     }
     let bound = evidence.base.and_then(|base| window_rate(most, base));

@@ -1,0 +1,87 @@
+//! Windows that a reader closes, a kernel cuts or an option bounds, and those that hold nothing back.
+
+use super::waits::waiting_window;
+use super::*;
+
+#[test]
+fn a_window_that_closes_often_waits_for_its_reader() {
+    let closing = |times: u64| {
+        changed(waiting_window(0.35), |o| {
+            counters(&mut o.receiver, &[("TcpOutSegs", 1000), ("TcpExtTCPToZeroWindowAdv", times)]);
+        })
+    };
+    assert_eq!(causes(&closing(200))[0], Cause::SlowReader);
+    let (often, never) = (diagnose(&closing(200)), diagnose(&closing(0)));
+    assert!(often.verdicts[0].text.contains("full of unread data"), "{}", often.verdicts[0].text);
+    assert_ne!(often.verdicts[0].text, never.verdicts[0].text, "a full window is no closed one");
+}
+
+/// Transfer that waits for a window of four segments, in a buffer of which this share is unread.
+fn cut_window(largest: u64, unread: f64) -> TransferObservation {
+    changed(
+        shaped(|shape| {
+            (shape.megabits, shape.receive_window, shape.unread) = (2.3, 1.0, unread);
+            (shape.window, shape.in_flight, shape.congestion_window) = (6144, 5792, 90_000);
+            (shape.queue, shape.buffers) = (Duration::ZERO, (262_144, true));
+        }),
+        |o| {
+            let first = o.connections[0].sender.first_mut().expect("samples");
+            first.socket.info.send_window = Some(ByteCount::new(largest));
+        },
+    )
+}
+
+#[test]
+fn a_window_of_four_segments_in_a_large_buffer_is_cut_by_the_kernel() {
+    assert_eq!(causes(&cut_window(55_296, 0.0))[0], Cause::KernelMemory);
+    assert!(!causes(&cut_window(6144, 0.0)).contains(&Cause::KernelMemory), "it never was larger");
+    assert!(!causes(&cut_window(55_296, 0.3)).contains(&Cause::KernelMemory), "the program reads late");
+}
+
+#[test]
+fn without_window_scaling_a_growing_buffer_offers_no_more() {
+    let fixed = |scaled: bool| {
+        changed(
+            shaped(|shape| {
+                (shape.megabits, shape.receive_window) = (22.0, 1.0);
+                (shape.window, shape.in_flight, shape.congestion_window) = (65_535, 65_160, 90_000);
+                (shape.queue, shape.buffers) = (Duration::ZERO, (131_072, false));
+            }),
+            |o| {
+                let settings = &mut o.receiver.get_or_insert_default().settings;
+                settings.insert("net.ipv4.tcp_moderate_rcvbuf".into(), "0".into());
+                settings.insert("net.ipv4.tcp_rmem".into(), "4096 131072 6291456".into());
+                senders(o, |info| {
+                    info.timestamps = Some(true);
+                    info.window_scale = scaled.then_some(NegotiatedWindowScale { send: 7, receive: 7 });
+                });
+            },
+        )
+    };
+    assert_eq!(causes(&fixed(true))[0], Cause::AutotuningOff);
+    assert_eq!(causes(&fixed(false))[0], Cause::WindowScalingOff);
+    assert!(!causes(&fixed(false)).contains(&Cause::AutotuningOff));
+}
+
+#[test]
+fn a_window_that_allows_all_of_a_nearly_full_path_holds_nothing_back() {
+    let waiting = |megabits: f64, window: u64| {
+        shaped(|shape| {
+            (shape.megabits, shape.receive_window, shape.queue) = (megabits, 1.0, Duration::ZERO);
+            (shape.window, shape.in_flight, shape.congestion_window) = (window, window - 1000, 2 * window);
+        })
+    };
+    assert!(!causes(&waiting(265.0, 900_000)).contains(&Cause::ReceiveWindow));
+    assert_eq!(causes(&waiting(250.0, 640_000))[0], Cause::ReceiveWindow);
+}
+
+#[test]
+fn a_probe_that_overtook_others_is_no_variation_of_the_delay() {
+    let usual = |median: u64, high: u64| {
+        changed(full(), |o| {
+            path(o).usual_round_trip = Some((Duration::from_micros(median), Duration::from_micros(high)));
+        })
+    };
+    assert!(!causes(&usual(27_000, 27_000)).contains(&Cause::DelayVariation));
+    assert!(causes(&usual(24_000, 31_000)).contains(&Cause::DelayVariation));
+}
