@@ -18,6 +18,7 @@ pub mod fact;
 pub mod far;
 pub mod finding;
 pub mod flow;
+pub mod flow_events;
 pub mod fuzzing;
 pub mod header_mark;
 pub mod host;

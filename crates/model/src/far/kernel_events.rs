@@ -25,6 +25,21 @@ pub struct KernelEvents {
     pub qdisc: Option<EventDelay>,
     /// Retransmitted TCP segments of the whole host by trigger.
     pub retransmissions: Option<RetransmissionTriggers>,
+    /// Cost of tracing by tracepoint; empty unless the kernel counts it (`kernel.bpf_stats_enabled`).
+    pub programs: Vec<ProgramRunTime>,
+}
+
+/// Time that the program at a tracepoint took, counting included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ProgramRunTime {
+    /// Tracepoint with its group.
+    pub tracepoint: String,
+    /// Number of runs.
+    pub runs: u64,
+    /// Time in nanoseconds.
+    pub time_ns: u64,
 }
 
 /// Distribution of delays.
@@ -49,6 +64,8 @@ pub struct EventDelay {
 pub struct RunQueueDelay {
     /// Distribution of the waits.
     pub delay: EventDelay,
+    /// Sum of the waits of the thread that waited most, in nanoseconds; `None` from hosts that do not tell threads apart.
+    pub thread_total_ns: Option<u64>,
     /// Tasks that ran until the waiting thread did, most time first.
     pub occupants: Vec<RunQueueOccupant>,
 }
@@ -60,8 +77,12 @@ pub struct RunQueueDelay {
 pub struct RunQueueOccupant {
     /// Name of the task (`comm`); `swapper/N` is an idle processor.
     pub task: String,
+    /// Name of its process; `None` where that is the task's own, or the process had ended.
+    pub process: Option<String>,
     /// Number of the thread.
     pub thread: u32,
+    /// True for a thread of the measuring program itself; `None` from hosts that do not report it.
+    pub is_own: Option<bool>,
     /// Processor.
     pub processor: u32,
     /// Number of waits that ended when this task gave way.
@@ -81,8 +102,10 @@ pub struct SoftirqTime {
     pub processor: u32,
     /// Name of the vector, for example `NET_RX`.
     pub vector: String,
-    /// Time in nanoseconds.
+    /// Time in nanoseconds, from one of eight runs.
     pub time_ns: u64,
+    /// Part of the time in which it interrupted threads of the measuring program; `None` from hosts that do not report it.
+    pub interrupted_ns: Option<u64>,
     /// Number of runs.
     pub runs: u64,
     /// Name of the device interrupt that this processor handled most often meanwhile; `None` where none was.

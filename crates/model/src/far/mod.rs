@@ -24,8 +24,8 @@ mod load;
 
 pub use egress::{LinkEvidence, QueueEvidence, QueueRateLimit};
 pub use kernel_events::{
-    EventDelay, FullSocketQueue, KernelEvents, PacketDrops, RetransmissionTriggers, RunQueueDelay, RunQueueOccupant,
-    SoftirqTime,
+    EventDelay, FullSocketQueue, KernelEvents, PacketDrops, ProgramRunTime, RetransmissionTriggers, RunQueueDelay,
+    RunQueueOccupant, SoftirqTime,
 };
 pub use load::{InterruptedProcessor, ProcessorLoad};
 

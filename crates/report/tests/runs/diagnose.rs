@@ -51,9 +51,14 @@ pub(crate) fn hostile_diagnose() -> RunDocument {
 
 fn hostile_events() -> KernelEvents {
     let delay = EventDelay { count: 1, total_ns: 5_000_000, longest_ns: 5_000_000, histogram: vec![0; 13] };
-    let occupant = RunQueueOccupant { task: HOSTILE.to_owned(), longest_ns: 5_000_000, ..RunQueueOccupant::default() };
+    let occupant = RunQueueOccupant {
+        task: HOSTILE.to_owned(),
+        process: Some(HOSTILE.to_owned()),
+        longest_ns: 5_000_000,
+        ..RunQueueOccupant::default()
+    };
     KernelEvents {
-        run_queue: Some(RunQueueDelay { delay, occupants: vec![occupant] }),
+        run_queue: Some(RunQueueDelay { delay, occupants: vec![occupant], ..RunQueueDelay::default() }),
         softirqs: Some(vec![SoftirqTime { vector: HOSTILE.to_owned(), time_ns: 1, runs: 1, ..SoftirqTime::default() }]),
         drops: Some(vec![PacketDrops { reason: HOSTILE.to_owned(), location: Some(HOSTILE.to_owned()), packets: 1 }]),
         ..KernelEvents::default()

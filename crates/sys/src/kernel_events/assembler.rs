@@ -80,6 +80,7 @@ pub(super) enum Helper {
     Clock = 5,
     ProcessorNumber = 8,
     CurrentTask = 14,
+    ReadKernel = 113,
 }
 
 const FROM_REGISTER: u8 = 0x08;

@@ -1,17 +1,22 @@
-//! Maps and programs of BPF (`bpf(2)`), attached to tracepoints by `perf_event_open(2)`.
+//! Maps and programs of BPF (`bpf(2)`), attached to tracepoints, by `perf_event_open(2)` where they read its records.
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use linerate_model::far::ProgramRunTime;
 
 use super::assembler::Instruction;
 use crate::error::{Error, Result, check, describe_os_error};
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_LOOKUP: libc::c_int = 1;
+const MAP_UPDATE: libc::c_int = 2;
+const MAP_DELETE: libc::c_int = 3;
 const MAP_NEXT_KEY: libc::c_int = 4;
 const PROGRAM_LOAD: libc::c_int = 5;
+const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
 
-const TRACEPOINT_PROGRAM: u32 = 5;
 const PERF_TYPE_TRACEPOINT: u32 = 2;
 const PERF_FLAG_CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 /// Size of the first version of `struct perf_event_attr`.
@@ -30,6 +35,16 @@ pub(super) enum MapKind {
     Hash = 1,
     ProcessorArray = 6,
     LeastRecentlyUsedHash = 9,
+}
+
+/// Data that a program at a tracepoint reads: numbers of `enum bpf_prog_type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum ProgramInput {
+    /// The record, in the format of tracefs.
+    Record = 5,
+    /// The arguments in words, before a record is made of them: cheaper, for arguments that are plain numbers (Linux 4.17).
+    Arguments = 17,
 }
 
 /// Size of the attributes that bpf(2) gets; the kernel takes zeros beyond those that it knows.
@@ -109,6 +124,24 @@ impl Map {
         }
     }
 
+    /// Stores the words of a value at a key, where the map has place for it.
+    pub(super) fn insert(&self, key: &[u8], value: &[u64]) {
+        if key.len() == self.key_size && value.len() * 8 == self.value_size {
+            let mut attributes = self.attributes().address(8, key.as_ptr()).address(16, value.as_ptr());
+            // SAFETY: key and value have the map's sizes.
+            let _ = unsafe { attributes.call(MAP_UPDATE) };
+        }
+    }
+
+    /// Removes a key, if it is there.
+    pub(super) fn remove(&self, key: &[u8]) {
+        if key.len() == self.key_size {
+            let mut attributes = self.attributes().address(8, key.as_ptr());
+            // SAFETY: the key has the map's size.
+            let _ = unsafe { attributes.call(MAP_DELETE) };
+        }
+    }
+
     /// All keys, at most `limit`: the map may change meanwhile.
     pub(super) fn keys(&self, limit: usize) -> Vec<Vec<u8>> {
         let mut keys: Vec<Vec<u8>> = Vec::new();
@@ -133,32 +166,63 @@ impl Map {
 /// Program that runs at each event of a tracepoint, until it is dropped.
 #[derive(Debug)]
 pub(super) struct AttachedProgram {
-    _event: OwnedFd,
+    program: OwnedFd,
+    _attachment: OwnedFd,
 }
 
 impl AttachedProgram {
-    /// Loads a program and attaches it to the tracepoint with this number.
-    pub(super) fn attach(tracepoint: &str, id: u64, instructions: &[Instruction]) -> Result<Self> {
+    /// Loads a program and attaches it to a tracepoint, which has a name with its group and a number.
+    pub(super) fn attach(
+        (tracepoint, id): (&str, u64),
+        input: ProgramInput,
+        instructions: &[Instruction],
+    ) -> Result<Self> {
         let failed = |cause| {
             Error::system(format!("tracing {tracepoint}"), cause)
                 .hint_on(libc::EPERM, NEEDS_ROOT)
                 .hint_on(libc::EACCES, NEEDS_ROOT)
         };
-        let program = load(tracepoint, instructions)?;
-        let event = open_event(id).map_err(failed)?;
-        let descriptor = event.as_raw_fd();
-        // SAFETY: both requests take a number.
-        let attached = unsafe {
-            check(libc::ioctl(descriptor, PERF_SET_BPF as _, program.as_raw_fd()))
-                .and_then(|_| check(libc::ioctl(descriptor, PERF_ENABLE as _, 0)))
+        let program = load(tracepoint, input, instructions)?;
+        let attachment = match input {
+            ProgramInput::Record => attach_to_record(id, &program),
+            ProgramInput::Arguments => attach_to_arguments(tracepoint, &program),
         };
-        attached.map_err(failed)?;
-        Ok(Self { _event: event })
+        Ok(Self { _attachment: attachment.map_err(failed)?, program })
+    }
+
+    /// Number and time of the runs so far; `None` while the kernel does not count them (`kernel.bpf_stats_enabled`).
+    pub(super) fn run_time(&self) -> Option<ProgramRunTime> {
+        let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", self.program.as_raw_fd())).ok()?;
+        let figure = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+        let (runs, time_ns) = (figure("run_cnt:")?, figure("run_time_ns:")?);
+        (runs > 0).then_some(ProgramRunTime { runs, time_ns, ..ProgramRunTime::default() })
     }
 }
 
-fn load(tracepoint: &str, instructions: &[Instruction]) -> Result<OwnedFd> {
-    let refused = match load_with_log(instructions, &mut []) {
+/// Attaches a program to a perf event of the tracepoint with this number.
+fn attach_to_record(id: u64, program: &OwnedFd) -> io::Result<OwnedFd> {
+    let event = open_event(id)?;
+    let descriptor = event.as_raw_fd();
+    // SAFETY: both requests take a number.
+    unsafe {
+        check(libc::ioctl(descriptor, PERF_SET_BPF as _, program.as_raw_fd()))?;
+        check(libc::ioctl(descriptor, PERF_ENABLE as _, 0))?;
+    }
+    Ok(event)
+}
+
+/// Attaches a program to the tracepoint itself, by its name without the group.
+fn attach_to_arguments(tracepoint: &str, program: &OwnedFd) -> io::Result<OwnedFd> {
+    let name = tracepoint.rsplit('/').next().unwrap_or(tracepoint);
+    let name = CString::new(name)?;
+    let program = program.as_raw_fd().cast_unsigned();
+    let mut attributes = Attributes::new().address(0, name.as_ptr()).number(8, program);
+    // SAFETY: the name lives through the call.
+    unsafe { attributes.call(RAW_TRACEPOINT_OPEN) }.map(owned)
+}
+
+fn load(tracepoint: &str, input: ProgramInput, instructions: &[Instruction]) -> Result<OwnedFd> {
+    let refused = match load_with_log(input, instructions, &mut []) {
         Ok(program) => return Ok(program),
         Err(cause) => cause,
     };
@@ -168,17 +232,17 @@ fn load(tracepoint: &str, instructions: &[Instruction]) -> Result<OwnedFd> {
     }
     // The verifier's reason is in its log.
     let mut log = vec![0_u8; 1 << 16];
-    let _ = load_with_log(instructions, &mut log);
+    let _ = load_with_log(input, instructions, &mut log);
     let text = String::from_utf8_lossy(&log);
     let mut lines = text.trim_end_matches('\0').lines().filter(|line| !line.starts_with("processed "));
     let reason = lines.next_back().map_or_else(String::new, |line| format!(": {}", line.trim()));
     Err(Error::refused(operation, format!("{}{reason}", describe_os_error(&refused))))
 }
 
-fn load_with_log(instructions: &[Instruction], log: &mut [u8]) -> io::Result<OwnedFd> {
+fn load_with_log(input: ProgramInput, instructions: &[Instruction], log: &mut [u8]) -> io::Result<OwnedFd> {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let mut attributes = Attributes::new()
-        .number(0, TRACEPOINT_PROGRAM)
+        .number(0, input as u32)
         .number(4, number(instructions.len()))
         .address(8, instructions.as_ptr())
         // Helpers for tracing are for programs with a licence compatible to the GPL, as "Dual MIT/GPL" is.

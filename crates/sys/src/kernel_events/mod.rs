@@ -6,6 +6,7 @@
 
 mod assembler;
 mod bpf;
+mod by_flow;
 mod interrupts;
 mod maps;
 mod programs;
@@ -23,10 +24,12 @@ use linerate_units::MonotonicTime;
 
 use crate::clock;
 use crate::error::{Error, Result};
-use bpf::AttachedProgram;
+use bpf::{AttachedProgram, ProgramInput};
+pub use by_flow::FlowEventWatch;
 use interrupts::InterruptCounts;
 use maps::EventMaps;
-use programs::{EventScope, PROGRAMS};
+use programs::{EventScope, PROGRAMS, TracedProcesses};
+use read::Locations;
 use tracefs::Tracefs;
 
 /// True while a watch of this process is active: its programs run at events of the whole host, so one has to do.
@@ -59,6 +62,8 @@ pub struct KernelEventWatch {
     vectors: BTreeMap<u32, String>,
     reasons: BTreeMap<u32, String>,
     interrupts: InterruptCounts,
+    /// True when drops are counted by flow, too.
+    has_flow_drops: bool,
     _active: ActiveWatch,
 }
 
@@ -75,22 +80,29 @@ impl KernelEventWatch {
 
     /// The same for the threads of another process.
     pub fn of_process(process: u32, interface: Option<u32>) -> Result<Self> {
+        let processes = TracedProcesses::One(process);
+        Self::with_scope(EventScope { processes, has_flows: false, has_flow_drops: false, interface })
+    }
+
+    fn with_scope(mut scope: EventScope) -> Result<Self> {
         let active = ActiveWatch::claim()?;
         let tracefs = Tracefs::open()?;
         let mut watch = Self {
             started: clock::monotonic_now(),
             programs: BTreeMap::new(),
             missing: Vec::new(),
-            maps: EventMaps::new()?,
+            maps: EventMaps::new(scope.has_flows)?,
             vectors: BTreeMap::new(),
             reasons: BTreeMap::new(),
             interrupts: InterruptCounts::read(),
+            has_flow_drops: false,
             _active: active,
         };
-        let scope = EventScope { process, interface };
+        watch.has_flow_drops = scope.has_flows && watch.try_flow_drops(&tracefs, scope);
+        scope.has_flow_drops = watch.has_flow_drops;
         let mut refusal = None;
-        for (name, program) in PROGRAMS {
-            if let Err(error) = watch.attach(&tracefs, name, program, scope) {
+        for (name, input, program) in PROGRAMS {
+            if let Err(error) = watch.attach(&tracefs, name, (input, program), scope) {
                 watch.missing.push(format!("{name} ({})", error.reason()));
                 refusal.get_or_insert(error);
             }
@@ -105,7 +117,7 @@ impl KernelEventWatch {
         &mut self,
         tracefs: &Tracefs,
         name: &'static str,
-        program: programs::Program,
+        (input, program): (ProgramInput, programs::Program),
         scope: EventScope,
     ) -> Result<()> {
         if scope.interface.is_none() && name.starts_with("qdisc/") {
@@ -118,7 +130,7 @@ impl KernelEventWatch {
         let format = tracefs.format(name)?;
         let instructions = program(&format, &self.maps, scope)
             .ok_or_else(|| Error::refused(format!("tracing {name}"), "its record has not the needed fields"))?;
-        self.programs.insert(name, AttachedProgram::attach(name, format.id, &instructions)?);
+        self.programs.insert(name, AttachedProgram::attach((name, format.id), input, &instructions)?);
         match name {
             "irq/softirq_entry" => self.vectors = format.symbols("vec"),
             "skb/kfree_skb" => self.reasons = format.symbols("reason"),
@@ -130,7 +142,7 @@ impl KernelEventWatch {
     /// Events since the start.
     #[must_use]
     pub fn finish(self) -> KernelEvents {
-        let events = self.events();
+        let events = self.events(Locations::Named);
         // Detaching waits for all processors: not the measurement's time.
         let programs = self.programs;
         let detach = std::thread::Builder::new().name("detach".to_owned()).spawn(move || drop(programs));

@@ -1,11 +1,15 @@
 //! Programs for each tracepoint. Offsets of the events' fields are those of the running kernel.
 
+pub(super) mod flows;
+mod softirq;
+
 use linerate_model::host::tracepoint::TracepointFormat;
 
 use super::assembler::{Arithmetic, Assembler, Comparison, Helper, Instruction, Label, Register, Width};
+use super::bpf::ProgramInput;
 use super::maps::{
-    BUCKETS, BY_ACKNOWLEDGEMENT, BY_TIMER, DELAY_BUCKETS, DELAY_COUNT, DELAY_LONGEST, DELAY_TOTAL, EventMaps,
-    SOFTIRQ_BEGIN, SOFTIRQ_TIMES, SOFTIRQ_VECTOR, VECTORS,
+    BUCKETS, DELAY_BUCKETS, DELAY_COUNT, DELAY_LONGEST, DELAY_TOTAL, EventMaps, THREAD_PROCESS, THREAD_SINCE,
+    THREAD_TOTAL,
 };
 
 use Register::{R0, R1, R2, R3, R6, R7, R8, R9, R10};
@@ -19,16 +23,25 @@ const ROW_VALUE: i16 = -80;
 
 /// State of a task that waits for something else than a processor: all bits below `TASK_REPORT_MAX`.
 const SLEEPING: i32 = 0xff;
-/// Vector of timers (`TIMER_SOFTIRQ`).
-const TIMER_VECTOR: i32 = 1;
 /// Port of sockets whose port the kernel does not report.
 pub(super) const UNKNOWN_PORT: u32 = 1 << 16;
+
+/// Processes whose threads are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TracedProcesses {
+    One(u32),
+    /// Those of a map.
+    Listed,
+}
 
 /// Scope of the events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EventScope {
-    /// Process whose threads are watched.
-    pub(super) process: u32,
+    pub(super) processes: TracedProcesses,
+    /// True when retransmissions are counted by flow, too.
+    pub(super) has_flows: bool,
+    /// True when drops are.
+    pub(super) has_flow_drops: bool,
     /// Interface whose queueing discipline is watched.
     pub(super) interface: Option<u32>,
 }
@@ -37,18 +50,18 @@ pub(super) struct EventScope {
 pub(super) type Program = fn(&TracepointFormat, &EventMaps, EventScope) -> Option<Vec<Instruction>>;
 
 /// Tracepoints with their programs.
-pub(super) const PROGRAMS: [(&str, Program); 11] = [
-    ("sched/sched_switch", sched_switch),
-    ("sched/sched_wakeup", sched_wakeup),
-    ("sched/sched_wakeup_new", sched_wakeup),
-    ("irq/softirq_entry", softirq_entry),
-    ("irq/softirq_exit", softirq_exit),
-    ("skb/kfree_skb", kfree_skb),
-    ("udp/udp_fail_queue_rcv_skb", full_socket),
-    ("sock/sock_rcvqueue_full", full_socket),
-    ("qdisc/qdisc_enqueue", qdisc_enqueue),
-    ("qdisc/qdisc_dequeue", qdisc_dequeue),
-    ("tcp/tcp_retransmit_skb", tcp_retransmit),
+pub(super) const PROGRAMS: [(&str, ProgramInput, Program); 11] = [
+    ("sched/sched_switch", ProgramInput::Record, sched_switch),
+    ("sched/sched_wakeup", ProgramInput::Record, sched_wakeup),
+    ("sched/sched_wakeup_new", ProgramInput::Record, sched_wakeup),
+    ("irq/softirq_entry", ProgramInput::Arguments, softirq::entry),
+    ("irq/softirq_exit", ProgramInput::Arguments, softirq::exit),
+    ("skb/kfree_skb", ProgramInput::Record, kfree_skb),
+    ("udp/udp_fail_queue_rcv_skb", ProgramInput::Record, full_socket),
+    ("sock/sock_rcvqueue_full", ProgramInput::Record, full_socket),
+    ("qdisc/qdisc_enqueue", ProgramInput::Record, qdisc_enqueue),
+    ("qdisc/qdisc_dequeue", ProgramInput::Record, qdisc_dequeue),
+    ("tcp/tcp_retransmit_skb", ProgramInput::Record, softirq::tcp_retransmit),
 ];
 
 /// Program with its event in R6.
@@ -82,7 +95,7 @@ fn sched_wakeup(format: &TracepointFormat, maps: &EventMaps, _: EventScope) -> O
     program.jump_if(Comparison::Equal, R0, 0, end);
     program.copy(R8, R0);
     program.call(Helper::Clock);
-    program.store(Double, R8, 0, R0);
+    program.store(Double, R8, THREAD_SINCE, R0);
     finish(program, end)
 }
 
@@ -96,10 +109,12 @@ fn sched_switch(format: &TracepointFormat, maps: &EventMaps, scope: EventScope) 
     program.store(Word, R10, KEY, R8);
     program.call_map(Helper::MapLookup, &maps.threads.descriptor, KEY);
     program.jump_if(Comparison::Equal, R0, 0, end);
-    program.load(Double, R8, R0, 0);
+    program.copy(R9, R0);
+    program.load(Double, R8, R9, THREAD_SINCE);
     program.jump_if(Comparison::Equal, R8, 0, end);
-    program.store_constant(Double, R0, 0, 0);
+    program.store_constant(Double, R9, THREAD_SINCE, 0);
     elapsed_since(&mut program, end);
+    program.add_to(R9, THREAD_TOTAL, R7, R1);
     record_delay(&mut program, &maps.run_queue.descriptor, end);
     record_occupant(&mut program, format, maps, end)?;
     finish(program, end)
@@ -115,17 +130,17 @@ fn note_previous(
 ) -> Option<()> {
     let threads = &maps.threads.descriptor;
     let known = program.label();
-    program.call(Helper::CurrentTask);
-    program.constant(Arithmetic::ShiftRight, R0, 32);
-    program.jump_if(Comparison::NotEqual, R0, i32::try_from(scope.process).ok()?, next);
+    leave_foreign_process(program, maps, scope, next)?;
     load_field(program, format, "prev_pid", R8)?;
     program.store(Word, R10, KEY, R8);
     program.call(Helper::Clock);
     program.copy(R7, R0);
     program.call_map(Helper::MapLookup, threads, KEY);
     program.jump_if(Comparison::NotEqual, R0, 0, known);
-    program.store_constant(Double, R10, VALUE, 0);
-    program.update_map(threads, KEY, VALUE);
+    program.store_constant(Double, R10, ROW_VALUE + THREAD_SINCE, 0);
+    program.store_constant(Double, R10, ROW_VALUE + THREAD_TOTAL, 0);
+    program.store(Double, R10, ROW_VALUE + THREAD_PROCESS, R9);
+    program.update_map(threads, KEY, ROW_VALUE);
     program.call_map(Helper::MapLookup, threads, KEY);
     program.jump_if(Comparison::Equal, R0, 0, next);
     program.place(known);
@@ -136,7 +151,25 @@ fn note_previous(
     program.jump_if(Comparison::NotEqual, R1, 0, store);
     program.copy(R2, R7);
     program.place(store);
-    program.store(Double, R0, 0, R2);
+    program.store(Double, R0, THREAD_SINCE, R2);
+    Some(())
+}
+
+/// Goes to `to` unless the current process is traced; R9 is its number.
+fn leave_foreign_process(program: &mut Assembler, maps: &EventMaps, scope: EventScope, to: Label) -> Option<()> {
+    program.call(Helper::CurrentTask);
+    program.constant(Arithmetic::ShiftRight, R0, 32);
+    program.copy(R9, R0);
+    match scope.processes {
+        TracedProcesses::One(process) => {
+            program.jump_if(Comparison::NotEqual, R9, i32::try_from(process).ok()?, to);
+        }
+        TracedProcesses::Listed => {
+            program.store(Word, R10, KEY, R9);
+            program.call_map(Helper::MapLookup, &maps.processes.descriptor, KEY);
+            program.jump_if(Comparison::Equal, R0, 0, to);
+        }
+    }
     Some(())
 }
 
@@ -224,39 +257,6 @@ fn record_occupant(program: &mut Assembler, format: &TracepointFormat, maps: &Ev
     Some(())
 }
 
-fn softirq_entry(format: &TracepointFormat, maps: &EventMaps, _: EventScope) -> Option<Vec<Instruction>> {
-    let mut program = begin();
-    let end = program.label();
-    program.call(Helper::Clock);
-    program.copy(R7, R0);
-    only_value(&mut program, &maps.softirqs.descriptor, end);
-    load_field(&mut program, format, "vec", R1)?;
-    program.constant(Arithmetic::Add, R1, 1);
-    program.store(Double, R0, SOFTIRQ_BEGIN, R7);
-    program.store(Double, R0, SOFTIRQ_VECTOR, R1);
-    finish(program, end)
-}
-
-fn softirq_exit(format: &TracepointFormat, maps: &EventMaps, _: EventScope) -> Option<Vec<Instruction>> {
-    let mut program = begin();
-    let end = program.label();
-    only_value(&mut program, &maps.softirqs.descriptor, end);
-    program.copy(R9, R0);
-    program.load(Double, R8, R9, SOFTIRQ_BEGIN);
-    program.jump_if(Comparison::Equal, R8, 0, end);
-    elapsed_since(&mut program, end);
-    program.store_constant(Double, R9, SOFTIRQ_BEGIN, 0);
-    program.store_constant(Double, R9, SOFTIRQ_VECTOR, 0);
-    load_field(&mut program, format, "vec", R1)?;
-    program.constant(Arithmetic::And, R1, i32::from(VECTORS) - 1);
-    program.constant(Arithmetic::Multiply, R1, 16);
-    program.register(Arithmetic::Add, R9, R1);
-    program.add_to(R9, SOFTIRQ_TIMES, R7, R2);
-    program.constant(Arithmetic::Move, R1, 1);
-    program.add_to(R9, SOFTIRQ_TIMES + 8, R1, R2);
-    finish(program, end)
-}
-
 /// Adds one to a row that several processors may write; its key is in the frame.
 fn count_row(program: &mut Assembler, map: &std::os::fd::OwnedFd, key: i16, end: Label) {
     program.call_map(Helper::MapLookup, map, key);
@@ -270,16 +270,20 @@ fn count_row(program: &mut Assembler, map: &std::os::fd::OwnedFd, key: i16, end:
     program.atomic_add(R0, 0, R1);
 }
 
-fn kfree_skb(format: &TracepointFormat, maps: &EventMaps, _: EventScope) -> Option<Vec<Instruction>> {
+fn kfree_skb(format: &TracepointFormat, maps: &EventMaps, scope: EventScope) -> Option<Vec<Instruction>> {
     let mut program = begin();
-    let end = program.label();
+    let (counted, end) = (program.label(), program.label());
     load_field(&mut program, format, "reason", R1)?;
     program.store(Word, R10, ROW_KEY, R1);
     load_field(&mut program, format, "protocol", R1)?;
     program.store(Word, R10, ROW_KEY + 4, R1);
     load_field(&mut program, format, "location", R1)?;
     program.store(Double, R10, ROW_KEY + 8, R1);
-    count_row(&mut program, &maps.drops.descriptor, ROW_KEY, end);
+    count_row(&mut program, &maps.drops.descriptor, ROW_KEY, counted);
+    program.place(counted);
+    if scope.has_flow_drops {
+        flows::count_drop(&mut program, format, &maps.flows.descriptor, end)?;
+    }
     finish(program, end)
 }
 
@@ -327,21 +331,5 @@ fn qdisc_dequeue(format: &TracepointFormat, maps: &EventMaps, scope: EventScope)
     program.call_map(Helper::MapDelete, &maps.queued.descriptor, KEY);
     elapsed_since(&mut program, end);
     record_delay(&mut program, &maps.qdisc.descriptor, end);
-    finish(program, end)
-}
-
-/// Counts by the software interrupt in which the segment is sent.
-fn tcp_retransmit(_: &TracepointFormat, maps: &EventMaps, _: EventScope) -> Option<Vec<Instruction>> {
-    let mut program = begin();
-    let (end, by_timer) = (program.label(), program.label());
-    only_value(&mut program, &maps.softirqs.descriptor, end);
-    program.load(Double, R8, R0, SOFTIRQ_VECTOR);
-    only_value(&mut program, &maps.retransmissions.descriptor, end);
-    program.constant(Arithmetic::Move, R1, 1);
-    program.jump_if(Comparison::Equal, R8, TIMER_VECTOR + 1, by_timer);
-    program.add_to(R0, BY_ACKNOWLEDGEMENT, R1, R2);
-    program.jump(end);
-    program.place(by_timer);
-    program.add_to(R0, BY_TIMER, R1, R2);
     finish(program, end)
 }

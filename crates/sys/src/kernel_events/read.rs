@@ -1,16 +1,19 @@
 //! Reads the maps of a watch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::far::{
-    EventDelay, FullSocketQueue, KernelEvents, PacketDrops, RetransmissionTriggers, RunQueueDelay, RunQueueOccupant,
-    SoftirqTime,
+    EventDelay, FullSocketQueue, KernelEvents, PacketDrops, ProgramRunTime, RetransmissionTriggers, RunQueueDelay,
+    RunQueueOccupant, SoftirqTime,
 };
 
 use super::KernelEventWatch;
-use super::bpf::Map;
+use super::bpf::{AttachedProgram, Map};
 use super::interrupts::InterruptCounts;
-use super::maps::{BY_ACKNOWLEDGEMENT, BY_TIMER, DELAY_BUCKETS, DELAY_LONGEST, MAX_ROWS, SOFTIRQ_TIMES, VECTORS};
+use super::maps::{
+    BY_ACKNOWLEDGEMENT, BY_TIMER, DELAY_BUCKETS, DELAY_LONGEST, MAX_ROWS, MAX_THREADS, SOFTIRQ_ROWS, THREAD_TOTAL,
+    VECTOR_INTERRUPTED, VECTOR_RUNS, VECTOR_SIZE, VECTOR_TIME, VECTOR_TIMED, VECTORS,
+};
 use super::programs::UNKNOWN_PORT;
 use super::symbols;
 use crate::clock;
@@ -20,27 +23,51 @@ const MAX_REPORTED: usize = 16;
 
 const ONLY_KEY: [u8; 4] = [0; 4];
 
+/// Locations of drops: their names take a tenth of a second to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Locations {
+    Named,
+    Omitted,
+}
+
 impl KernelEventWatch {
-    pub(super) fn events(&self) -> KernelEvents {
+    pub(super) fn events(&self, locations: Locations) -> KernelEvents {
         let processors = possible_processors();
         let traced = clock::monotonic_now().since(self.started);
         KernelEvents {
             unavailable: None,
             missing: self.missing.clone(),
             traced_ns: u64::try_from(traced.as_nanos()).unwrap_or(u64::MAX),
-            run_queue: self.has("sched/sched_switch").then(|| RunQueueDelay {
-                delay: delay(&self.maps.run_queue, processors),
-                occupants: occupants(&self.maps.occupants),
-            }),
+            run_queue: self.has("sched/sched_switch").then(|| self.run_queue(processors)),
             softirqs: self.has("irq/softirq_exit").then(|| self.softirqs(processors)),
-            drops: self.has("skb/kfree_skb").then(|| self.drops()),
+            drops: self.has("skb/kfree_skb").then(|| self.drops(locations)),
             full_sockets: (self.has("udp/udp_fail_queue_rcv_skb") || self.has("sock/sock_rcvqueue_full"))
                 .then(|| full_sockets(&self.maps.full_sockets)),
             qdisc: (self.has("qdisc/qdisc_enqueue") && self.has("qdisc/qdisc_dequeue"))
                 .then(|| delay(&self.maps.qdisc, processors)),
             retransmissions: (self.has("tcp/tcp_retransmit_skb") && self.has("irq/softirq_entry"))
                 .then(|| retransmissions(&self.maps.retransmissions, processors)),
+            programs: self.program_run_times(),
         }
+    }
+
+    fn run_queue(&self, processors: usize) -> RunQueueDelay {
+        let threads = rows(&self.maps.threads, MAX_THREADS);
+        let own: BTreeSet<u32> = threads.iter().map(|(thread, _)| number(thread, 0)).collect();
+        let longest_total = threads.iter().map(|(_, state)| word(state, THREAD_TOTAL.unsigned_abs())).max();
+        RunQueueDelay {
+            delay: delay(&self.maps.run_queue, processors),
+            thread_total_ns: Some(longest_total.unwrap_or_default()),
+            occupants: occupants(&self.maps.occupants, &own),
+        }
+    }
+
+    /// Run times of the programs, where the kernel counts them.
+    fn program_run_times(&self) -> Vec<ProgramRunTime> {
+        let of = |(tracepoint, program): (&&str, &AttachedProgram)| {
+            Some(ProgramRunTime { tracepoint: (*tracepoint).to_owned(), ..program.run_time()? })
+        };
+        self.programs.iter().filter_map(of).collect()
     }
 
     fn softirqs(&self, processors: usize) -> Vec<SoftirqTime> {
@@ -50,14 +77,21 @@ impl KernelEventWatch {
         for (processor, state) in (0_u32..).zip(&states) {
             let interrupt = interrupts.busiest_since(&self.interrupts, processor);
             for vector in 0..VECTORS.unsigned_abs() {
-                let at = SOFTIRQ_TIMES.unsigned_abs() + vector * 16;
-                let (time_ns, runs) = (word(state, at), word(state, at + 8));
+                let row = SOFTIRQ_ROWS.unsigned_abs() + vector * VECTOR_SIZE.unsigned_abs();
+                let figure = |at: i16| word(state, row + at.unsigned_abs());
+                let (runs, timed) = (figure(VECTOR_RUNS), figure(VECTOR_TIMED));
                 if runs == 0 {
                     continue;
                 }
                 let number = u32::from(vector);
-                let vector = self.vectors.get(&number).cloned().unwrap_or_else(|| number.to_string());
-                times.push(SoftirqTime { processor, vector, time_ns, runs, interrupt: interrupt.clone() });
+                times.push(SoftirqTime {
+                    processor,
+                    vector: self.vectors.get(&number).cloned().unwrap_or_else(|| number.to_string()),
+                    time_ns: of_all_runs(figure(VECTOR_TIME), runs, timed),
+                    interrupted_ns: Some(of_all_runs(figure(VECTOR_INTERRUPTED), runs, timed)),
+                    runs,
+                    interrupt: interrupt.clone(),
+                });
             }
         }
         times.sort_by_key(|one| core::cmp::Reverse(one.time_ns));
@@ -65,9 +99,9 @@ impl KernelEventWatch {
         times
     }
 
-    fn drops(&self) -> Vec<PacketDrops> {
+    fn drops(&self, locations: Locations) -> Vec<PacketDrops> {
         let mut counts: BTreeMap<(u32, u64), u64> = BTreeMap::new();
-        for (key, values) in rows(&self.maps.drops) {
+        for (key, values) in rows(&self.maps.drops, MAX_ROWS) {
             let sum = counts.entry((number(&key, 0), address(&key, 8))).or_default();
             *sum = sum.saturating_add(word(&values, 0));
         }
@@ -75,14 +109,26 @@ impl KernelEventWatch {
         most.sort_by_key(|(_, packets)| core::cmp::Reverse(*packets));
         most.truncate(MAX_REPORTED);
         let addresses: Vec<u64> = most.iter().map(|((_, address), _)| *address).collect();
-        let names = if addresses.is_empty() { BTreeMap::new() } else { symbols::names_of(&addresses) };
+        let is_hidden = addresses.is_empty() || locations == Locations::Omitted;
+        let names = if is_hidden { BTreeMap::new() } else { symbols::names_of(&addresses) };
         let described = |((reason, address), packets): ((u32, u64), u64)| PacketDrops {
-            reason: self.reasons.get(&reason).cloned().unwrap_or_else(|| reason.to_string()),
+            reason: self.reason(reason),
             location: names.get(&address).cloned(),
             packets,
         };
         most.into_iter().map(described).collect()
     }
+
+    /// Name of a reason for drops.
+    pub(super) fn reason(&self, reason: u32) -> String {
+        self.reasons.get(&reason).cloned().unwrap_or_else(|| reason.to_string())
+    }
+}
+
+/// Time of all runs, by that of those that were timed.
+fn of_all_runs(time_ns: u64, runs: u64, timed: u64) -> u64 {
+    let scaled = (u128::from(time_ns) * u128::from(runs)).checked_div(u128::from(timed)).unwrap_or_default();
+    u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
 fn delay(map: &Map, processors: usize) -> EventDelay {
@@ -103,23 +149,36 @@ fn delay(map: &Map, processors: usize) -> EventDelay {
     sum
 }
 
-fn occupants(map: &Map) -> Vec<RunQueueOccupant> {
+fn occupants(map: &Map, own: &BTreeSet<u32>) -> Vec<RunQueueOccupant> {
     let described = |(key, value): (Vec<u8>, Vec<u64>)| {
         let name = key.get(8..).unwrap_or_default();
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         RunQueueOccupant {
             task: String::from_utf8_lossy(name).into_owned(),
+            process: None,
             thread: number(&key, 4),
+            is_own: Some(own.contains(&number(&key, 4))),
             processor: number(&key, 0),
             waits: word(&value, 0),
             total_ns: word(&value, 8),
             longest_ns: word(&value, 16),
         }
     };
-    let mut occupants: Vec<RunQueueOccupant> = rows(map).into_iter().map(described).collect();
+    let mut occupants: Vec<RunQueueOccupant> = rows(map, MAX_ROWS).into_iter().map(described).collect();
     occupants.sort_by_key(|one| core::cmp::Reverse(one.total_ns));
     occupants.truncate(MAX_REPORTED);
+    for one in &mut occupants {
+        one.process = process_name(one.thread).filter(|name| *name != one.task);
+    }
     occupants
+}
+
+/// Name of the process of a thread, while it exists.
+fn process_name(thread: u32) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let process: u32 = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())?;
+    let name = std::fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
 }
 
 fn full_sockets(map: &Map) -> Vec<FullSocketQueue> {
@@ -127,7 +186,7 @@ fn full_sockets(map: &Map) -> Vec<FullSocketQueue> {
         let port = Some(number(&key, 0)).filter(|port| *port != UNKNOWN_PORT).and_then(|port| u16::try_from(port).ok());
         FullSocketQueue { port, packets: word(&value, 0) }
     };
-    let mut queues: Vec<FullSocketQueue> = rows(map).into_iter().map(described).collect();
+    let mut queues: Vec<FullSocketQueue> = rows(map, MAX_ROWS).into_iter().map(described).collect();
     queues.sort_by_key(|one| core::cmp::Reverse(one.packets));
     queues.truncate(MAX_REPORTED);
     queues
@@ -140,16 +199,16 @@ fn retransmissions(map: &Map, processors: usize) -> RetransmissionTriggers {
 }
 
 /// All rows of a hash map with one word or more each.
-fn rows(map: &Map) -> Vec<(Vec<u8>, Vec<u64>)> {
-    let keys = map.keys(MAX_ROWS as usize);
+pub(super) fn rows(map: &Map, limit: u32) -> Vec<(Vec<u8>, Vec<u64>)> {
+    let keys = map.keys(limit as usize);
     keys.into_iter().filter_map(|key| map.values(&key, 1).pop().map(|value| (key, value))).collect()
 }
 
-fn word(value: &[u64], offset: u16) -> u64 {
+pub(super) fn word(value: &[u64], offset: u16) -> u64 {
     value.get(usize::from(offset) / 8).copied().unwrap_or_default()
 }
 
-fn number(key: &[u8], offset: usize) -> u32 {
+pub(super) fn number(key: &[u8], offset: usize) -> u32 {
     key.get(offset..).and_then(<[u8]>::first_chunk).copied().map_or(0, u32::from_ne_bytes)
 }
 

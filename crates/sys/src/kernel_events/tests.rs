@@ -1,12 +1,14 @@
 //! Injected faults on this host, each named by the events.
 
 use core::time::Duration;
-use std::net::UdpSocket;
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread;
 
+use linerate_model::flow_events::IntervalEvents;
 use linerate_model::parameters::CpuIndex;
+use linerate_model::socket::{FlowKey, ProcessId, SocketCookie};
 
 use super::*;
 use crate::machine::use_realtime_scheduling;
@@ -38,39 +40,43 @@ fn processor() -> CpuIndex {
     CpuIndex(u16::try_from(crate::host::online_processors().expect("known") - 1).expect("a small number"))
 }
 
+/// Lets a thread wait behind another one on this processor, ten times for 8 ms.
+fn late_thread(cpu: CpuIndex) {
+    let done = AtomicBool::new(false);
+    let begin = Barrier::new(2);
+    thread::scope(|scope| {
+        let spinner = || {
+            pin_thread(cpu).and_then(|()| use_realtime_scheduling()).expect("root");
+            begin.wait();
+            for _ in 0..10 {
+                spin(Duration::from_millis(8));
+                thread::sleep(Duration::from_millis(2));
+            }
+            done.store(true, Ordering::Release);
+        };
+        thread::Builder::new().name("rt-spinner".to_owned()).spawn_scoped(scope, spinner).expect("started");
+        scope.spawn(|| {
+            pin_thread(cpu).and_then(|()| use_realtime_scheduling()).expect("root");
+            begin.wait();
+            while !done.load(Ordering::Acquire) {
+                thread::sleep(Duration::from_micros(500));
+            }
+        });
+    });
+}
+
 #[test]
 #[ignore = "needs root: traces the kernel's events"]
 fn a_thread_that_waits_behind_a_spinner_names_it() {
     let cpu = processor();
-    let done = AtomicBool::new(false);
-    let events = traced(None, || {
-        let begin = Barrier::new(2);
-        thread::scope(|scope| {
-            let spinner = || {
-                pin_thread(cpu).and_then(|()| use_realtime_scheduling()).expect("root");
-                begin.wait();
-                for _ in 0..10 {
-                    spin(Duration::from_millis(8));
-                    thread::sleep(Duration::from_millis(2));
-                }
-                done.store(true, Ordering::Release);
-            };
-            thread::Builder::new().name("rt-spinner".to_owned()).spawn_scoped(scope, spinner).expect("started");
-            scope.spawn(|| {
-                pin_thread(cpu).and_then(|()| use_realtime_scheduling()).expect("root");
-                begin.wait();
-                while !done.load(Ordering::Acquire) {
-                    thread::sleep(Duration::from_micros(500));
-                }
-            });
-        });
-    });
+    let events = traced(None, || late_thread(cpu));
     let run_queue = events.run_queue.expect("traced");
     assert!(run_queue.delay.longest_ns >= 5_000_000, "{run_queue:?}");
     let late: u64 = run_queue.delay.histogram.iter().skip(13).sum();
     assert!(late >= 5 && run_queue.delay.histogram.iter().sum::<u64>() == run_queue.delay.count, "{run_queue:?}");
     let spinner = run_queue.occupants.iter().find(|one| one.task == "rt-spinner").expect("named");
-    assert_eq!(spinner.processor, u32::from(cpu.0));
+    assert_eq!((spinner.processor, spinner.is_own), (u32::from(cpu.0), Some(true)));
+    assert!(run_queue.thread_total_ns >= Some(25_000_000), "{run_queue:?}");
     assert!(spinner.longest_ns >= 5_000_000 && spinner.waits >= 5, "{spinner:?}");
 }
 
@@ -132,6 +138,92 @@ fn a_full_queueing_discipline_is_named_with_its_delay() {
     assert!((100..200).contains(&dropped.packets), "{dropped:?}");
     let sojourn = events.qdisc.expect("traced");
     assert!(sojourn.count >= 10 && sojourn.longest_ns >= 5_000_000, "{sojourn:?}");
+}
+
+/// Events of the interval in which faults are injected; waits are those of this process.
+fn interval(inject: impl FnOnce()) -> IntervalEvents {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut watch = FlowEventWatch::start().expect("not run: root and tracepoints are needed");
+    let own = || core::iter::once(ProcessId(std::process::id()));
+    watch.interval(own());
+    inject();
+    let events = watch.interval(own());
+    assert!(events.has_flow_drops && events.has_flow_retransmissions, "{events:?}");
+    events
+}
+
+#[test]
+#[ignore = "needs root: traces the kernel's events"]
+fn a_process_of_a_watch_has_its_waits() {
+    let cpu = processor();
+    let events = interval(|| late_thread(cpu));
+    let wait = events.waits.as_ref().expect("traced")[&ProcessId(std::process::id())];
+    assert!(wait >= Duration::from_millis(25) && wait <= events.elapsed, "{events:?}");
+    let softirqs = events.host.softirqs.expect("traced");
+    assert!(softirqs.iter().any(|one| one.runs > 0), "{softirqs:?}");
+}
+
+#[test]
+#[ignore = "needs root, ip and tc: a queue in a network namespace"]
+fn a_flow_has_its_drops_in_queues_and_sockets() {
+    let chain = NamespaceChain::new(1500);
+    let mut labels = Vec::new();
+    let events = chain.near.within(|| {
+        let limit = ["qdisc", "add", "dev", "near0", "root", "tbf", "rate", "8mbit", "burst", "3kb", "limit", "20kb"];
+        command::run_checked("tc", &limit, None, Duration::from_secs(10)).expect("tc");
+        interval(|| {
+            for remote in ["10.99.1.2:9", "[fd99:1::2]:9"] {
+                let any = if remote.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+                let sender = UdpSocket::bind(any).expect("bound");
+                sender.connect(remote).expect("a route");
+                // The neighbour's address is looked up first, with a short queue of its own.
+                sender.send(&[0; 100]).expect("sent");
+                thread::sleep(Duration::from_millis(100));
+                (0..200).for_each(|_| drop(sender.send(&[0; 1000])));
+                labels.push((sender.local_addr().expect("bound").port(), 9, remote.parse().expect("an address")));
+            }
+            let receiver = UdpSocket::bind("127.0.0.1:0").expect("bound");
+            let to = receiver.local_addr().expect("known");
+            let sender = UdpSocket::bind("127.0.0.1:0").expect("bound");
+            receiver.connect(sender.local_addr().expect("known")).expect("connected");
+            (0..2000).for_each(|_| drop(sender.send_to(&[0; 1000], to)));
+            labels.push((to.port(), sender.local_addr().expect("known").port(), sender.local_addr().expect("known")));
+        })
+    });
+    let events = events.expect("entered");
+    let of = |(local, port, remote): &(u16, u16, std::net::SocketAddr)| {
+        let local = std::net::SocketAddr::new(remote.ip(), *local);
+        let remote = std::net::SocketAddr::new(remote.ip(), *port);
+        events.of_flow(&FlowKey { local, remote, cookie: SocketCookie(0) }).expect("known")
+    };
+    for (label, reason) in labels.iter().zip(["QDISC_DROP", "QDISC_DROP", "SOCKET_RCVBUFF"]) {
+        let found = of(label);
+        assert!(found.dropped() >= 100 && found.main_reason() == Some(reason), "{label:?} {found:?} {events:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root and ip: a link that goes down in a network namespace"]
+fn a_flow_has_its_retransmissions_by_timers() {
+    let chain = NamespaceChain::new(1500);
+    let listener = chain.far.within(|| TcpListener::bind("10.99.2.2:0").expect("bound")).expect("entered");
+    let to = listener.local_addr().expect("bound");
+    let mut flow = None;
+    let events = chain.near.within(|| {
+        interval(|| {
+            let mut client = TcpStream::connect(to).expect("connected");
+            flow = Some((client.local_addr().expect("bound"), to));
+            let down = ["link", "set", "far0", "down"];
+            let cut = chain.far.within(|| command::run_checked("ip", &down, None, Duration::from_secs(10)).map(drop));
+            cut.expect("entered").expect("ip");
+            std::io::Write::write_all(&mut client, &[0; 1000]).expect("buffered");
+            // The first timeout is after 200 ms and two round trips, the second after twice as long.
+            thread::sleep(Duration::from_millis(1500));
+        })
+    });
+    let (local, remote) = flow.expect("connected");
+    let found = events.expect("entered").of_flow(&FlowKey { local, remote, cookie: SocketCookie(0) }).expect("known");
+    assert!(found.by_timer >= 1 && found.by_acknowledgement == 0, "{found:?}");
 }
 
 #[test]

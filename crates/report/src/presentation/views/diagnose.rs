@@ -139,7 +139,10 @@ fn events_of(host: &HostKernelEvents) -> Vec<(&'static str, Quantity, String)> {
     let events = &host.events;
     let wait = events.run_queue.as_ref().filter(|run_queue| run_queue.delay.count > 0).map(|run_queue| {
         let behind = run_queue.occupants.iter().max_by_key(|one| one.longest_ns);
-        let place = behind.map(|one| format!("processor {}, behind {}", one.processor, one.task));
+        let place = behind.map(|one| {
+            let process = one.process.as_deref().map_or_else(String::new, |process| format!(" of {process}"));
+            format!("processor {}, behind {}{process}", one.processor, one.task)
+        });
         ("longest wait for a processor", Quantity::nanoseconds(run_queue.delay.longest_ns), place.unwrap_or_default())
     });
     let softirq = events.softirqs.as_deref().and_then(<[_]>::first).map(|one| {
