@@ -6,6 +6,7 @@ use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
 use super::counterfactual::time_in;
 use super::evidence::TransferEvidence;
+use super::host_load::TransferEnd;
 
 /// Share of the time from which a window or buffer limits all of it: the kernel's clock stops with each send.
 const MIN_WHOLE_SHARE: f64 = 0.5;
@@ -26,6 +27,9 @@ const MIN_WAIT_SHARE: f64 = 0.25;
 /// Retransmitted share from which a policer limits a transfer that reaches its rate, whatever the reader does.
 const MIN_POLICED_SHARE: f64 = 0.05;
 
+/// Share of the time in waits beyond which a thread's own speed is unknown.
+const MAX_WAITING_SHARE: f64 = 0.95;
+
 /// Largest probe at rest; acknowledgements are smaller, and take less time on a narrow link.
 const PROBE: ByteCount = ByteCount::new(128);
 
@@ -36,6 +40,8 @@ pub(super) enum CostKind {
     TimeShare { share: f64, rate: f64 },
     /// Nothing is delivered for this share of the whole transfer.
     Stalled { share: f64 },
+    /// A thread that has work waits for this share of the time, and would do as much more of it.
+    Waiting { share: f64 },
     /// It causes this share of the loss events, which act on the goodput by the congestion control's exponent, during
     /// this share of the time; alone, it allows this rate.
     LossShare { share: f64, exponent: f64, time: f64, alone: f64 },
@@ -60,9 +66,10 @@ impl CauseCost {
     /// Share of the time or of the losses that the cause explains.
     pub(super) const fn share(&self) -> f64 {
         match self.kind {
-            CostKind::TimeShare { share, .. } | CostKind::Stalled { share } | CostKind::LossShare { share, .. } => {
-                share
-            }
+            CostKind::TimeShare { share, .. }
+            | CostKind::Stalled { share }
+            | CostKind::Waiting { share }
+            | CostKind::LossShare { share, .. } => share,
             CostKind::EveryByte { .. } | CostKind::OtherTraffic { .. } | CostKind::Nothing => 0.0,
         }
     }
@@ -113,7 +120,8 @@ impl CauseCost {
             Cause::Incast,
         ];
         let both = |group: &[Cause]| group.contains(&self.cause) && group.contains(&other.cause);
-        both(&windows) || both(&losses) || both(&processors)
+        let is_late = matches!((self.kind, other.kind), (CostKind::Waiting { .. }, CostKind::Waiting { .. }));
+        both(&windows) || both(&losses) || both(&processors) || is_late
     }
 }
 
@@ -153,16 +161,37 @@ pub(super) fn cost(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<Caus
         Cause::ShortTransfer
         | Cause::SenderProcessor
         | Cause::ReceiverProcessor
-        | Cause::HostBusy
         | Cause::InterruptsOnOneCore
         | Cause::OffloadOff => (costs.whole(), &[]),
+        Cause::HostBusy => {
+            let kind = evidence.late_end().and_then(|end| costs.waiting(end));
+            (kind.unwrap_or_else(|| costs.whole()), &[])
+        }
         Cause::TimestampsOff
         | Cause::EcnBleached
         | Cause::Bufferbloat
         | Cause::DelayVariation
         | Cause::TunnelOverhead => (CostKind::Nothing, &[]),
     };
+    let kind = shown_lateness(cause, evidence).and_then(|end| costs.waiting(end)).unwrap_or(kind);
     Some(CauseCost { cause, kind, own })
+}
+
+/// Late end that shows as this cause: its sender has no data, or its reader is behind.
+fn shown_lateness(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<TransferEnd> {
+    let shows = |end: &TransferEnd| match end {
+        TransferEnd::Sender => matches!(cause, Cause::Application | Cause::ApplicationPacing),
+        TransferEnd::Receiver => matches!(
+            cause,
+            Cause::SlowReader
+                | Cause::ReceiveWindow
+                | Cause::WindowScalingOff
+                | Cause::AutotuningOff
+                | Cause::SocketBuffer
+        ),
+    };
+    let is_it = |end: &TransferEnd| shows(end) && evidence.is_late(*end) && evidence.explains_lateness(*end);
+    TransferEnd::ALL.into_iter().find(is_it)
 }
 
 /// Figures that several costs share.
@@ -198,6 +227,13 @@ impl<'e, 'o> Costs<'e, 'o> {
         CostKind::TimeShare { share: if share >= MIN_WHOLE_SHARE { 1.0 } else { share }, rate: self.steady }
     }
 
+    /// Waits of an end, where its kernel traced who had the processor.
+    fn waiting(&self, end: TransferEnd) -> Option<CostKind> {
+        self.evidence.occupant(end)?;
+        let share = self.evidence.wait_share(end)?.get();
+        Some(CostKind::Waiting { share: share.min(MAX_WAITING_SHARE) })
+    }
+
     /// A slow start that ended early costs until the window has grown to what the path holds.
     fn early_exit(&self) -> CostKind {
         let has_grown = self
@@ -225,6 +261,11 @@ impl<'e, 'o> Costs<'e, 'o> {
     }
 
     fn idle(&self) -> CostKind {
+        // What a late host explains is its own cause.
+        let late = self.waiting(TransferEnd::Sender).filter(|_| self.evidence.is_late(TransferEnd::Sender));
+        if let Some(CostKind::Waiting { share }) = late {
+            return self.for_share((self.share_of(|shares| shares.application) - share).max(0.0));
+        }
         let marked = self.evidence.application_limited.is_some_and(|share| share.get() >= MIN_WHOLE_SHARE);
         if marked { self.whole() } else { self.for_share(self.share_of(|shares| shares.application)) }
     }

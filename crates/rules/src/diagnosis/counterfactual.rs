@@ -84,7 +84,7 @@ impl<'a> Counterfactuals<'a> {
     fn alone(&self, cost: &CauseCost, other: f64) -> f64 {
         match cost.kind {
             CostKind::TimeShare { share, rate } => share * rate.min(other) + (1.0 - share) * other,
-            CostKind::Stalled { share } => other * (1.0 - share),
+            CostKind::Stalled { share } | CostKind::Waiting { share } => other * (1.0 - share),
             CostKind::LossShare { alone, .. } => other.min(alone),
             CostKind::EveryByte { gain } => other / (1.0 + gain),
             CostKind::OtherTraffic { rate } => (other - rate).max(self.steady),
@@ -133,6 +133,7 @@ impl<'a> Counterfactuals<'a> {
                 self.steady + share * (next - self.steady).max(0.0)
             }
             CostKind::TimeShare { share, rate } => self.steady + share * (next - rate).max(0.0),
+            CostKind::Waiting { share } => self.steady / (1.0 - share),
             CostKind::Stalled { share } if share < 1.0 => self.whole / (1.0 - share),
             CostKind::Stalled { .. } => next,
             CostKind::LossShare { share, exponent, time, .. } => {

@@ -13,7 +13,11 @@ use super::text::percent_of;
 /// Share of a processor from which a thread is limited by it; the remainder is scheduling.
 pub(super) const MIN_SATURATED_SHARE: f64 = 0.95;
 /// Share of the time from which waiting for a processor can limit a transfer.
-pub(super) const MIN_WAIT_SHARE: f64 = 0.2;
+const MIN_WAIT_SHARE: f64 = 0.2;
+/// The same where the kernel traced who had the processor.
+const MIN_TRACED_WAIT_SHARE: f64 = 0.1;
+/// Share of all processors below which other programs, or the hypervisor, do not keep a host busy.
+const MAX_UNNOTICED_SHARE: f64 = 0.1;
 /// Share of the transfer's time from which a queue is present most of the time.
 const MIN_QUEUE_SHARE: f64 = 0.5;
 /// Median queueing delay below which processors, not packets, explain it.
@@ -85,10 +89,11 @@ impl<'o> TransferEvidence<'o> {
 
     /// Returns the share of the time for which a thread of the transfer could run and waited for a processor.
     pub(super) fn wait_share(&self, end: TransferEnd) -> Option<Ratio> {
-        self.shares.and_then(|shares| match end {
+        let counted = self.shares.and_then(|shares| match end {
             TransferEnd::Sender => shares.sender_wait,
             TransferEnd::Receiver => shares.receiver_wait,
-        })
+        });
+        counted.or_else(|| self.traced_wait(end))
     }
 
     /// True when packets of the transfer queue on the path for most of the time: then no processor limits it.
@@ -125,15 +130,36 @@ impl<'o> TransferEvidence<'o> {
     /// Returns the share of the time for which a thread at this end waited for a processor, where that limits the
     /// transfer.
     pub(super) fn limiting_wait(&self, end: TransferEnd) -> Option<Ratio> {
-        let wait = self.wait_share(end).filter(|wait| wait.get() >= MIN_WAIT_SHARE)?;
+        let is_traced = self.occupant(end).is_some_and(|occupant| occupant.is_reason());
+        // A program that keeps the rate it was asked for waits where it would have slept.
+        if is_traced && end == TransferEnd::Sender && super::rules::keeps_asked_rate(self) {
+            return None;
+        }
+        let least = if is_traced { MIN_TRACED_WAIT_SHARE } else { MIN_WAIT_SHARE };
+        let wait = self.wait_share(end).filter(|wait| wait.get() >= least)?;
         (!self.is_full() && !self.has_queue_mostly() && self.is_starved(end)).then_some(wait)
     }
 
     /// True when the transfer's own threads, not other programs, take each other's processors.
     pub(super) fn is_own_load(&self, end: TransferEnd) -> bool {
+        // One task of others takes little of many processors, and may have the one that is needed.
+        if let Some(occupant) = self.occupant(end).filter(|occupant| occupant.is_reason()) {
+            return occupant.is_own();
+        }
         let load = self.processor_load(end);
         let others = load.and_then(|load| load.others);
-        others.is_some_and(|others| others < 0.1) && load.is_some_and(|load| load.stolen < 0.1)
+        others.is_some_and(|others| others < MAX_UNNOTICED_SHARE)
+            && load.is_some_and(|load| load.stolen < MAX_UNNOTICED_SHARE)
+    }
+
+    /// Returns the end whose threads waited most for processors that others have, where that limits the transfer.
+    pub(super) fn late_end(&self) -> Option<TransferEnd> {
+        TransferEnd::ALL.into_iter().filter(|end| self.is_late(*end)).max_by_key(|end| self.wait_share(*end))
+    }
+
+    /// True when threads at this end waited for processors that others have, and that limits the transfer.
+    pub(super) fn is_late(&self, end: TransferEnd) -> bool {
+        !self.is_own_load(end) && self.limiting_wait(end).is_some()
     }
 }
 

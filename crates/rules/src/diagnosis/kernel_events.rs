@@ -2,13 +2,13 @@
 
 use core::time::Duration;
 
+use linerate_model::diagnosis::{Cause, DiagnosisVerdict};
 use linerate_model::far::{EventDelay, KernelEvents, PacketDrops, RunQueueOccupant};
-
-use linerate_units::{ByteCount, Ratio};
 
 use super::TransferEvidence;
 use super::host_load::TransferEnd;
-use super::text::{percent_of, printable, time};
+use super::lateness::{share, softirq_name, task_name};
+use super::text::{percent_of, time};
 
 /// Longest wait for a processor from which a host is late: more than a scheduler's slice, less than a user notices.
 const MIN_LATE_WAIT: Duration = Duration::from_millis(4);
@@ -97,8 +97,7 @@ fn late_occupant(occupants: &[RunQueueOccupant]) -> Option<&RunQueueOccupant> {
 
 /// `on processor 1 behind rt-spinner`.
 fn described(one: &RunQueueOccupant) -> String {
-    let task = Some(printable(&one.task)).filter(|task| !task.is_empty()).unwrap_or_else(|| "a task".to_owned());
-    format!("on processor {} behind {task}", one.processor)
+    format!("on processor {} behind {}", one.processor, task_name(one))
 }
 
 /// `QDISC_DROP: 20 in tbf_enqueue`.
@@ -113,13 +112,15 @@ fn kernel_name(name: &str) -> String {
     name.chars().filter(is_plain).take(64).collect()
 }
 
-/// Notes on both hosts.
-pub(super) fn notes(evidence: &TransferEvidence<'_>) -> Vec<String> {
+/// Notes on both hosts; none on lateness that a verdict names.
+pub(super) fn notes(evidence: &TransferEvidence<'_>, verdicts: &[DiagnosisVerdict]) -> Vec<String> {
+    let is_named = verdicts.iter().any(|verdict| verdict.cause == Cause::HostBusy);
+    let named = evidence.late_end().filter(|_| is_named);
     let ends = [TransferEnd::Sender, TransferEnd::Receiver];
     let hosts = ends.into_iter().filter_map(|end| Some((end, evidence.kernel_events(end)?)));
     let of = |(end, events): (TransferEnd, &KernelEvents)| {
         let notes = [
-            late_host(end, events),
+            late_host(end, events).filter(|_| named != Some(end)),
             softirq(end, events),
             full_socket(end, events),
             drops(end, events),
@@ -151,14 +152,12 @@ fn late_host(end: TransferEnd, events: &KernelEvents) -> Option<String> {
 fn softirq(end: TransferEnd, events: &KernelEvents) -> Option<String> {
     let busiest = events.softirqs.as_deref()?.iter().max_by_key(|one| one.time_ns)?;
     let used = share(busiest.time_ns, events.traced_ns).filter(|used| *used >= MIN_SOFTIRQ_SHARE)?;
-    let interrupt = busiest.interrupt.as_deref().map(|name| format!("; its interrupt is {}", printable(name)));
     Some(format!(
-        "Processor {} of the {} host spent {} of the time in the software interrupt {}{}.",
+        "Processor {} of the {} host spent {} of the time in {}.",
         busiest.processor,
         end.participle(),
         percent_of(used),
-        printable(&busiest.vector),
-        interrupt.unwrap_or_default()
+        softirq_name(busiest)
     ))
 }
 
@@ -214,8 +213,4 @@ fn timers(end: TransferEnd, events: &KernelEvents) -> Option<String> {
             end.participle()
         )
     })
-}
-
-fn share(part: u64, whole: u64) -> Option<f64> {
-    Ratio::of(ByteCount::new(part).as_f64(), ByteCount::new(whole).as_f64()).map(Ratio::get)
 }

@@ -14,6 +14,7 @@ mod evidence;
 mod figures;
 mod host_load;
 mod kernel_events;
+mod lateness;
 mod losses;
 mod overfull_buffer;
 mod own_queue;
@@ -71,7 +72,7 @@ pub fn diagnose(observation: &TransferObservation) -> TransferDiagnosis {
         next: bounds::next(&bounds, own),
         bounds,
         contradictions,
-        notes: [host_load::notes(&evidence, &verdicts), kernel_events::notes(&evidence)].concat(),
+        notes: [host_load::notes(&evidence, &verdicts), kernel_events::notes(&evidence, &verdicts)].concat(),
         verdicts,
     }
 }

@@ -14,7 +14,9 @@ const MILLISECOND: u64 = 1_000_000;
 fn quiet() -> KernelEvents {
     let occupant = |task: &str, thread, longest_ns| RunQueueOccupant {
         task: task.to_owned(),
+        process: None,
         thread,
+        is_own: Some(false),
         processor: 1,
         waits: 10,
         total_ns: 10 * longest_ns,
@@ -29,12 +31,14 @@ fn quiet() -> KernelEvents {
                 longest_ns: MILLISECOND,
                 histogram: vec![900, 100],
             },
+            thread_total_ns: Some(SECOND / 20),
             occupants: vec![occupant("swapper/1", 0, 20 * MILLISECOND), occupant("rt-spinner", 77, MILLISECOND)],
         }),
         softirqs: Some(vec![SoftirqTime {
             processor: 3,
             vector: "NET_RX".to_owned(),
             time_ns: SECOND,
+            interrupted_ns: Some(0),
             runs: 5000,
             interrupt: Some("eth0-rx-0".to_owned()),
         }]),
@@ -97,8 +101,8 @@ fn a_processor_full_of_one_software_interrupt_is_named_with_its_device() {
     let busy = notes(|events| events.softirqs.as_mut().expect("there")[0].time_ns = 8 * SECOND);
     assert_eq!(
         busy,
-        ["Processor 3 of the sending host spent 80 % of the time in the software interrupt NET_RX; its interrupt is \
-            eth0-rx-0."]
+        ["Processor 3 of the sending host spent 80 % of the time in the software interrupt NET_RX (device interrupt \
+            eth0-rx-0)."]
     );
 }
 
@@ -154,14 +158,178 @@ fn names_of_a_far_end_are_printed_without_control_characters() {
     assert!(notes.len() == 2 && all.chars().all(|one| !one.is_control() && one != '\u{202e}' && one != '`'), "{all:?}");
 }
 
+/// Events of a host whose thread waited this share of the time, most of it behind this task on processor 1.
+fn late(share: f64, task: &str, thread: u32, is_own: bool) -> KernelEvents {
+    let mut events = quiet();
+    let total_ns = (share * 10.0 * 1e9) as u64;
+    let run_queue = events.run_queue.as_mut().expect("there");
+    run_queue.delay = EventDelay { count: 500, total_ns, longest_ns: 8 * MILLISECOND, histogram: vec![] };
+    run_queue.thread_total_ns = Some(total_ns);
+    let occupant = RunQueueOccupant {
+        task: task.to_owned(),
+        thread,
+        is_own: Some(is_own),
+        processor: 1,
+        waits: 400,
+        ..RunQueueOccupant::default()
+    };
+    run_queue.occupants =
+        vec![RunQueueOccupant { total_ns: total_ns / 10 * 8, longest_ns: 8 * MILLISECOND, ..occupant }];
+    events
+}
+
+/// Sender of 40 Mbit/s on a path of 100 whose thread ran and waited for these shares, with these events.
+fn late_sender(ran: f64, waited: f64, others: f64, events: Option<KernelEvents>) -> TransferObservation {
+    changed(shaped(|shape| (shape.idle, shape.megabits) = (0.3, 40.0)), |o| {
+        hosts::sending_thread(o, ran, waited, others);
+        o.sender.as_mut().expect("there").kernel_events = events;
+    })
+}
+
+#[test]
+fn a_late_host_is_the_cause_with_its_processor_task_and_gain() {
+    let observation = late_sender(0.5, 0.5, 0.3, Some(late(0.5, "rt-spinner", 77, false)));
+    let diagnosis = diagnose(&observation);
+    let first = &diagnosis.verdicts[0];
+    assert_eq!((first.cause, first.confidence), (Cause::HostBusy, Confidence::High), "{diagnosis:?}");
+    assert_eq!(
+        first.text,
+        "The sending host is late: this transfer waited 50.0 % of the time for a processor, 80 % of it behind rt-spinner on \
+        processor 1, up to 8.00 ms."
+    );
+    // A thread that waits half of the time does twice as much without.
+    let gain = first.without.expect("estimated").expected.bits_per_second() / diagnosis.goodput.bits_per_second();
+    assert!((1.8..2.05).contains(&gain), "{gain}");
+    assert_eq!(first.share.map(Ratio::get), Some(0.5));
+    assert!(diagnosis.notes.iter().all(|note| !note.contains("is late")), "{:?}", diagnosis.notes);
+    // Without events the load of the host names no task.
+    let first = diagnose(&late_sender(0.5, 0.5, 0.3, None)).verdicts.swap_remove(0);
+    assert!(first.cause == Cause::HostBusy && first.text.starts_with("The sending host is busy"), "{first:?}");
+}
+
+#[test]
+fn of_a_senders_idle_time_its_waits_are_not_the_programs() {
+    let idle = |share| {
+        changed(late_sender(0.1, 0.5, 0.3, Some(late(0.5, "rt-spinner", 77, false))), |o| {
+            let waits = shaped(|shape| (shape.idle, shape.megabits) = (share, 40.0));
+            o.connections[0].sender = waits.connections[0].sender.clone();
+        })
+    };
+    let share = |share: f64| {
+        let diagnosis = diagnose(&idle(share));
+        let program = diagnosis.verdicts.iter().find(|one| one.cause == Cause::Application).expect("idle");
+        (diagnosis.verdicts[0].cause, program.share.map_or(0.0, Ratio::get))
+    };
+    // Nearly all of it; a tenth and a half beyond.
+    assert_eq!(share(0.55), (Cause::HostBusy, 0.5));
+    let (first, program) = share(0.65);
+    assert!(first == Cause::HostBusy && (0.1..0.2).contains(&program), "{program}");
+}
+
+#[test]
+fn waits_behind_several_programs_name_the_first_two() {
+    let mut events = late(0.5, "worker", 77, false);
+    let rows = &mut events.run_queue.as_mut().expect("there").occupants;
+    let (whole, row) = (5 * SECOND, rows.swap_remove(0));
+    let part = |task: &str, process: Option<&str>, processor, percent: u64| RunQueueOccupant {
+        task: task.to_owned(),
+        process: process.map(str::to_owned),
+        processor,
+        total_ns: whole / 100 * percent,
+        ..row.clone()
+    };
+    rows.extend([
+        part("sh", None, 0, 25),
+        part("worker", Some("backup"), 1, 30),
+        part("worker", Some("backup"), 0, 15),
+    ]);
+    let text = diagnose(&late_sender(0.5, 0.5, 0.3, Some(events))).verdicts.swap_remove(0).text;
+    let named = "for a processor, 45 % of it behind worker of backup on processor 1, up to 8.00 ms, 25 % of it behind sh on \
+        processor 0, up to 8.00 ms.";
+    assert!(text.ends_with(named), "{text}");
+}
+
+#[test]
+fn one_task_on_one_of_many_processors_is_no_load_of_the_transfer_itself() {
+    let cause = |events| diagnose(&late_sender(0.5, 0.5, 0.02, events)).verdicts.swap_remove(0).cause;
+    assert_eq!(cause(None), Cause::SenderProcessor);
+    assert_eq!(cause(Some(late(0.5, "rt-spinner", 77, false))), Cause::HostBusy);
+    assert_eq!(cause(Some(late(0.5, "stream", 78, true))), Cause::SenderProcessor);
+    // An idle processor that wakes up late is nobody's load.
+    assert_eq!(cause(Some(late(0.5, "swapper/1", 0, false))), Cause::SenderProcessor);
+}
+
+#[test]
+fn a_process_whose_waits_only_the_events_know_is_late_too() {
+    let observation = |events| {
+        changed(late_sender(0.0, 0.0, 0.0, events), |o| {
+            (o.connections[0].sender_processor, o.connections[0].sender_wait) = (None, None);
+        })
+    };
+    let first = |events| diagnose(&observation(events)).verdicts.swap_remove(0).cause;
+    assert_eq!(first(Some(late(0.6, "rt-spinner", 77, false))), Cause::HostBusy);
+    assert_ne!(first(None), Cause::HostBusy);
+}
+
+/// Events of a late host change no verdict where its lateness costs nothing.
+#[test]
+fn lateness_that_costs_nothing_is_no_cause() {
+    let same = |change: &dyn Fn(&mut TransferObservation), events: &KernelEvents| {
+        let verdicts = |events: Option<KernelEvents>| {
+            let observation = changed(shaped(|_| ()), |o| {
+                change(o);
+                o.sender.as_mut().expect("there").kernel_events = events.clone();
+                o.receiver.as_mut().expect("there").kernel_events = events;
+            });
+            diagnose(&observation).verdicts
+        };
+        let (with, without) = (verdicts(Some(events.clone())), verdicts(None));
+        assert_eq!(with, without);
+    };
+    // A quiet host, and one that is late while its thread sleeps or the path is full.
+    same(&|_| (), &quiet());
+    same(&|o| hosts::sending_thread(o, 0.02, 0.05, 0.9), &late(0.05, "rt-spinner", 77, false));
+    let full = changed(shaped(|shape| shape.queue = Duration::from_millis(20)), |o| {
+        hosts::sending_thread(o, 0.1, 0.4, 0.9);
+        o.sender.as_mut().expect("there").kernel_events = Some(late(0.4, "rt-spinner", 77, false));
+    });
+    assert!(diagnose(&full).verdicts.iter().all(|verdict| verdict.cause != Cause::HostBusy));
+    // A program that keeps the rate it was asked for.
+    let paced = changed(late_sender(0.1, 0.3, 0.3, Some(late(0.3, "rt-spinner", 77, false))), |o| {
+        o.asked.rate = Some(TransferEvidence::from_observation(o).steady);
+    });
+    assert!(diagnose(&paced).verdicts.iter().all(|verdict| verdict.cause != Cause::HostBusy));
+}
+
+#[test]
+fn a_software_interrupt_on_the_processor_of_a_late_thread_is_named_with_both_readings() {
+    let mut events = late(0.5, "ksoftirqd/1", 17, false);
+    let softirq = |time_ns, interrupted_ns| SoftirqTime {
+        processor: 1,
+        vector: "NET_RX".to_owned(),
+        time_ns,
+        interrupted_ns: Some(interrupted_ns),
+        runs: 5000,
+        interrupt: Some("eth0-rx-0".to_owned()),
+    };
+    events.softirqs = Some(vec![softirq(6 * SECOND, SECOND)]);
+    let text = diagnose(&late_sender(0.5, 0.5, 0.3, Some(events.clone()))).verdicts.swap_remove(0).text;
+    let named = "behind ksoftirqd/1 on processor 1, up to 8.00 ms; processor 1 spent 60 % of the time in the software \
+        interrupt NET_RX (device interrupt eth0-rx-0), for packets of this transfer or of others.";
+    assert!(text.ends_with(named), "{text}");
+    // Interrupts count as time of the thread that they interrupt.
+    events.softirqs = Some(vec![softirq(6 * SECOND, 4 * SECOND)]);
+    let first = diagnose(&late_sender(0.99, 0.0, 0.0, Some(events))).verdicts.swap_remove(0);
+    assert_eq!(first.cause, Cause::SenderProcessor);
+    let named = "its thread used 99.0 % of one; 40 % of the time the software interrupt NET_RX (device interrupt eth0-rx-0) on \
+        processor 1 interrupted it, for packets of this transfer or of others.";
+    assert!(first.text.ends_with(named), "{}", first.text);
+}
+
 #[test]
 fn the_verdict_of_a_busy_host_has_the_longest_wait() {
-    let observation = changed(shaped(|shape| shape.idle = 0.3), |o| {
-        hosts::sending_thread(o, 0.3, 0.4, 0.7);
-        o.sender.as_mut().expect("there").kernel_events = Some(quiet());
-    });
-    let first = diagnose(&observation).verdicts.swap_remove(0);
+    let first = diagnose(&late_sender(0.3, 0.4, 0.7, Some(late(0.4, "rt-spinner", 77, false)))).verdicts.swap_remove(0);
     assert_eq!(first.cause, Cause::HostBusy);
-    let figure = "longest wait for a processor: 1.00 ms, on processor 1 behind rt-spinner";
+    let figure = "longest wait for a processor: 8.00 ms, on processor 1 behind rt-spinner";
     assert!(first.evidence.iter().any(|line| line == figure), "{:?}", first.evidence);
 }

@@ -22,13 +22,13 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 /// Share of the rate that the program was asked for that counts as reached.
 const MIN_REACHED_SHARE: f64 = 0.9;
 /// The same from which it is the limit, although the kernel has data to send.
-const MIN_KEPT_SHARE: f64 = 0.98;
+pub(super) const MIN_KEPT_SHARE: f64 = 0.98;
 /// Share of the samples that the kernel marks as limited by the application from which it always is.
 const MIN_MARKED_SHARE: f64 = 0.5;
 
 /// True when the program sends at the rate that it was asked for, in the second half or in the mean of the whole transfer, where
 /// it makes up for a slow start: its pauses are how it keeps the rate.
-fn is_at_asked_rate(evidence: &TransferEvidence<'_>, least: f64) -> bool {
+pub(super) fn is_at_asked_rate(evidence: &TransferEvidence<'_>, least: f64) -> bool {
     let connections = evidence.observation.connections.len();
     evidence.observation.asked.rate.is_some_and(|each| {
         let all = each * SegmentCount::new(connections as u64).as_f64();

@@ -4,7 +4,7 @@ use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
-use super::super::host_load::{TransferEnd, all_processors, occupant};
+use super::super::host_load::{all_processors, occupant};
 use super::super::kernel_events;
 use super::super::text::{VerdictBuilder, percent, percent_of, verdict};
 
@@ -18,21 +18,26 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    let end = TransferEnd::ALL
-        .into_iter()
-        .filter(|end| !evidence.is_own_load(*end) && evidence.limiting_wait(*end).is_some())
-        .max_by_key(|end| evidence.wait_share(*end))?;
+    let end = evidence.late_end()?;
     let wait = evidence.limiting_wait(end)?;
     let load = evidence.processor_load(end).copied().unwrap_or_default();
-    let text = format!(
-        "The {} host is busy: {} take {}, and this transfer waited {} of the time for one.",
-        end.participle(),
-        occupant(&load),
-        all_processors(load.processors),
-        percent(wait)
-    );
+    let text = match evidence.occupant_text(end) {
+        Some(occupant) => format!(
+            "The {} host is late: this transfer waited {} of the time for a processor, {occupant}.",
+            end.participle(),
+            percent(wait)
+        ),
+        None => format!(
+            "The {} host is busy: {} take {}, and this transfer waited {} of the time for one.",
+            end.participle(),
+            occupant(&load),
+            all_processors(load.processors),
+            percent(wait)
+        ),
+    };
+    let is_named = evidence.occupant(end).is_some_and(|occupant| occupant.is_reason());
     // Without the load of other programs, the wait alone shows it.
-    let sure = if load.others.is_some_and(|others| others >= 0.25) || load.stolen >= 0.25 {
+    let sure = if is_named || load.others.is_some_and(|others| others >= 0.25) || load.stolen >= 0.25 {
         Confidence::High
     } else {
         Confidence::Medium

@@ -38,6 +38,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     Some(
         verdict(Cause::InterruptsOnOneCore, Confidence::Medium, text)
             .figure("all processors, in interrupts", Some(percent_of(load.interrupts)))
+            .figure("software interrupt there", evidence.softirq_of(end, processor.number))
             .figure("times that packets were left over", receiving.map(|receiving| receiving.squeezed.to_string()))
             .figure("packets dropped before the network stack", receiving.map(|receiving| receiving.dropped.to_string()))
             .advice(

@@ -58,6 +58,11 @@ pub(super) fn is_paced(evidence: &super::TransferEvidence<'_>) -> bool {
     !socket_pacing::RULE.is_silent(evidence)
 }
 
+/// True when the program sends at the rate that it was asked for.
+pub(super) fn keeps_asked_rate(evidence: &super::TransferEvidence<'_>) -> bool {
+    application::is_at_asked_rate(evidence, application::MIN_KEPT_SHARE)
+}
+
 /// True when other traffic uses the path, too.
 pub(super) fn is_path_shared(evidence: &super::TransferEvidence<'_>) -> bool {
     !cross_traffic::RULE.is_silent(evidence)

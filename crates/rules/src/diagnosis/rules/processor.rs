@@ -10,7 +10,9 @@ use super::super::text::{VerdictBuilder, percent, percent_of, verdict};
 pub(super) fn saturated(evidence: &TransferEvidence<'_>, end: TransferEnd, cause: Cause) -> Option<DiagnosisVerdict> {
     let text = if evidence.is_thread_saturated(end) {
         let used = percent(evidence.thread_share(end)?);
-        format!("The {}'s processor is saturated: its thread used {used} of one.", end.name())
+        let interrupted = evidence.interruption_text(end).map(|text| format!("; {text}"));
+        let interrupted = interrupted.unwrap_or_default();
+        format!("The {}'s processor is saturated: its thread used {used} of one{interrupted}.", end.name())
     } else {
         let wait = evidence.limiting_wait(end).filter(|_| evidence.is_own_load(end))?;
         let processors = all_processors(evidence.processor_load(end)?.processors);
@@ -25,6 +27,7 @@ pub(super) fn saturated(evidence: &TransferEvidence<'_>, end: TransferEnd, cause
     Some(
         verdict(cause, Confidence::High, text)
             .figure("waiting for a processor", evidence.wait_share(end).map(percent))
+            .figure("waits", evidence.occupant_text(end))
             .figure("all processors of the host, by all programs", host.and_then(|host| host.busy).map(percent_of))
             .figure("all processors, in interrupts", load.map(|load| percent_of(load.interrupts)))
             .advice(
