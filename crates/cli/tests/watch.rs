@@ -134,9 +134,48 @@ fn wrong_arguments_are_refused() {
         &["--once", "--count", "3"],
         &["--json", "--prometheus"],
         &["--top", "5"],
+        &["--kernel-events", "--listen"],
     ] {
         run(watch(wrong), LIMIT).expect_code(2);
     }
+}
+
+#[test]
+#[ignore = "needs root: traces the kernel's events"]
+fn kernel_events_have_columns_and_documents() {
+    with_traffic(|port| {
+        let arguments = ["--kernel-events", "--interval", "300ms", "--port", &port.to_string()];
+        let run_with = |more: &[&str]| run(watch(&[&arguments[..], more].concat()), LIMIT).expect_code(0);
+        // The waits of a process are traced from the first interval's end on.
+        let text = run_with(&["--json", "--count", "2"]).stdout;
+        let document: Value = serde_json::from_str(text.lines().last().expect("two lines")).expect("JSON");
+        assert_eq!(document["kernel_events"]["unavailable"], Value::Null, "not run: root is needed: {document:#}");
+        assert_eq!(document["kernel_events"]["missing"].as_array().map(Vec::len), Some(0), "{document:#}");
+        let flows = document["flows"].as_array().expect("a list");
+        assert_eq!(flows.len(), 2);
+        for flow in flows {
+            let events = &flow["kernel_events"];
+            assert!(events["run_queue_wait_ns"].as_u64().is_some(), "{flow:#}");
+            assert_eq!((&events["retransmitted_by_timer"], &events["drops"]), (&0.into(), &serde_json::json!({})));
+        }
+        let table = run_with(&["--once"]).stdout;
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[1].starts_with("Host: CPU "), "{table}");
+        assert!(lines[2].contains("WAIT") && lines[2].contains("DROPS") && lines[2].contains("TIMERS"), "{table}");
+    });
+}
+
+#[test]
+#[ignore = "needs root: gives it up"]
+fn kernel_events_that_are_refused_leave_the_table_with_a_line_why() {
+    let program = linerate().get_program().to_owned();
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set", "-all", "--inh-caps", "-all", "--reuid", "65534", "--clear-groups"]).arg(program);
+    command.args(["watch", "--kernel-events", "--once", "--interval", "200ms"]);
+    let table = run(command, LIMIT).expect_code(0).stdout;
+    let refusal = table.lines().nth(1).expect("a line");
+    assert!(refusal.starts_with("No kernel events: ") && refusal.contains("tracing needs root"), "{table}");
+    assert!(table.contains("LIMITED BY") && !table.contains("WAIT"), "{table}");
 }
 
 /// Without privileges every flow is listed; processes of other users have a reason instead of a name.

@@ -1,5 +1,8 @@
 //! Document of `linerate watch --json`: every TCP flow of a host over one interval, one document per line.
 
+use std::collections::BTreeMap;
+
+use linerate_model::far::{PacketDrops, SoftirqTime};
 use linerate_model::flow::FlowLimitKind;
 use linerate_model::socket::TcpState;
 use serde::{Deserialize, Serialize};
@@ -21,6 +24,8 @@ pub struct WatchDocument {
     pub interval_ns: u64,
     /// Flows, the fastest first; with `--listen`, the listening sockets.
     pub flows: Vec<WatchFlow>,
+    /// Events of the kernel on this host; `null` unless they were requested (`--kernel-events`).
+    pub kernel_events: Option<WatchKernelEvents>,
 }
 
 /// One socket.
@@ -84,10 +89,43 @@ pub struct WatchFlow {
     pub send_queue: u64,
     /// Name of the congestion control.
     pub congestion_control: Option<String>,
+    /// Events of the kernel for this flow; `null` where they are not traced.
+    pub kernel_events: Option<WatchFlowEvents>,
     /// Memory of the socket.
     pub memory: Option<WatchMemory>,
     /// Present limit; `null` for a socket that did not exist at the start of the interval.
     pub limit: Option<WatchLimit>,
+}
+
+/// Events of the kernel on this host in one interval.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WatchKernelEvents {
+    /// Reason why nothing is traced; `null` where the other fields count.
+    pub unavailable: Option<String>,
+    /// Tracepoints that this kernel lacks or refused.
+    pub missing: Vec<String>,
+    /// Time in software interrupts by processor and vector, longest first.
+    pub softirqs: Option<Vec<SoftirqTime>>,
+    /// Packets that any network namespace of the host dropped, by reason, most first.
+    pub drops: Option<Vec<PacketDrops>>,
+}
+
+/// Events of the kernel for one flow in one interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WatchFlowEvents {
+    /// Time for which the thread of the flow's process that waited most waited for a processor; `null` where the process is
+    /// unknown, or was not traced yet.
+    pub run_queue_wait_ns: Option<u64>,
+    /// The same as a share of the interval.
+    pub run_queue_wait_share: Option<f64>,
+    /// Packets of this flow that this host dropped, by the kernel's reason; `null` where drops have no flow.
+    pub drops: Option<BTreeMap<String, u64>>,
+    /// Segments retransmitted by a timer: timeouts, tail loss probes, RACK's reordering timer.
+    pub retransmitted_by_timer: Option<u64>,
+    /// Segments retransmitted on an acknowledgement.
+    pub retransmitted_by_acknowledgement: Option<u64>,
 }
 
 /// A process.

@@ -18,6 +18,7 @@ const DEFAULT_METRICS_ADDRESS: &str = "127.0.0.1:9820";
     linerate watch --process rsync     flows of one program\n  \
     linerate watch --once --port 5201  one table, for scripts and pipes\n  \
     linerate watch --json --count 60   a minute as JSON lines\n  \
+    sudo linerate watch --kernel-events   with waits, drops and timers from inside the kernel\n  \
     linerate watch --prometheus        metrics at http://127.0.0.1:9820/metrics\n\n\
     Naming other users' processes needs root; everything else needs no privilege. Flows of the calling network \
     namespace are shown: `ip netns exec NAME linerate watch` shows those of another.")]
@@ -52,6 +53,9 @@ pub(crate) struct WatchArguments {
     /// Only flows with this remote address, or a prefix such as 10.0.0.0/8
     #[arg(long, value_name = "ADDRESS", value_parser = address_prefix)]
     pub(crate) peer: Option<AddressPrefix>,
+    /// Trace waits for a processor, drops and retransmissions of each flow in the kernel, as root
+    #[arg(long, conflicts_with_all = ["listen", "prometheus"])]
+    pub(crate) kernel_events: bool,
     /// Show listening sockets with their queues instead of flows
     #[arg(long, conflicts_with = "peer")]
     pub(crate) listen: bool,

@@ -23,11 +23,14 @@ pub(crate) enum TableColumn {
     Queueing,
     Retransmitted,
     Window,
+    Wait,
+    Drops,
+    Timers,
     Limit,
 }
 
 /// All columns, from left to right.
-pub(crate) const ALL: [TableColumn; 10] = [
+pub(crate) const ALL: [TableColumn; 13] = [
     TableColumn::Process,
     TableColumn::Local,
     TableColumn::Peer,
@@ -37,6 +40,9 @@ pub(crate) const ALL: [TableColumn; 10] = [
     TableColumn::Queueing,
     TableColumn::Retransmitted,
     TableColumn::Window,
+    TableColumn::Wait,
+    TableColumn::Drops,
+    TableColumn::Timers,
     TableColumn::Limit,
 ];
 
@@ -56,7 +62,28 @@ const DROP_ORDER: [TableColumn; 9] = [
     TableColumn::Peer,
 ];
 
+/// The same with the kernel's events, which were asked for.
+const DROP_ORDER_WITH_EVENTS: [TableColumn; 12] = [
+    TableColumn::Local,
+    TableColumn::Window,
+    TableColumn::Queueing,
+    TableColumn::Retransmitted,
+    TableColumn::RoundTrip,
+    TableColumn::Timers,
+    TableColumn::Down,
+    TableColumn::Drops,
+    TableColumn::Process,
+    TableColumn::Wait,
+    TableColumn::Up,
+    TableColumn::Peer,
+];
+
 impl TableColumn {
+    /// True for the kernel's events.
+    pub(crate) const fn is_event(self) -> bool {
+        matches!(self, Self::Wait | Self::Drops | Self::Timers)
+    }
+
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Process => "PROCESS",
@@ -68,13 +95,16 @@ impl TableColumn {
             Self::Queueing => "QUEUE",
             Self::Retransmitted => "RETR",
             Self::Window => "CWND",
+            Self::Wait => "WAIT",
+            Self::Drops => "DROPS",
+            Self::Timers => "TIMERS",
             Self::Limit => "LIMITED BY",
         }
     }
 
     /// True for figures, which are right-aligned.
     pub(crate) const fn is_figure(self) -> bool {
-        matches!(self, Self::Up | Self::Down | Self::RoundTrip | Self::Queueing | Self::Retransmitted | Self::Window)
+        !matches!(self, Self::Process | Self::Local | Self::Peer | Self::Limit)
     }
 
     /// Smallest and largest width in characters.
@@ -82,9 +112,9 @@ impl TableColumn {
         match self {
             Self::Process => (10, 24),
             Self::Local | Self::Peer => (15, 47),
-            Self::Up | Self::Down | Self::Queueing | Self::Retransmitted | Self::Window => (6, 6),
             Self::RoundTrip => (7, 7),
             Self::Limit => (19, 28),
+            _ => (6, 6),
         }
     }
 
@@ -102,6 +132,9 @@ impl TableColumn {
             Self::Queueing => figures::time(change.and_then(|change| change.queueing), !unicode),
             Self::Retransmitted => figures::percent(change.and_then(|change| change.retransmission_share)),
             Self::Window => figures::size(flow.reading.info.as_ref().and_then(|info| info.congestion_window)),
+            Self::Wait => figures::percent(row.wait().map(|(_, share)| share)),
+            Self::Drops => row.drop_text(),
+            Self::Timers => row.timer_text(),
             Self::Limit => flow.state.map_or_else(|| "-".to_owned(), |state| limit::short(&state.limit)),
         }
     }
@@ -126,6 +159,9 @@ impl TableColumn {
             Self::Window => {
                 info_b.and_then(|info| info.congestion_window).cmp(&info_a.and_then(|info| info.congestion_window))
             }
+            Self::Wait => other.wait().cmp(&one.wait()),
+            Self::Drops => drops(other).cmp(&drops(one)),
+            Self::Timers => timers(other).cmp(&timers(one)),
             Self::Limit => limit_key(one).cmp(limit_key(other)),
         };
         order
@@ -138,6 +174,14 @@ impl TableColumn {
 pub(crate) fn by_rate(one: &FlowRow<'_>, other: &FlowRow<'_>) -> Ordering {
     let rate = |row: &FlowRow<'_>| row.flow.change.map(|change| change.total_rate());
     rate(other).cmp(&rate(one)).then_with(|| one.flow.reading.key.cmp(&other.flow.reading.key))
+}
+
+fn drops(row: &FlowRow<'_>) -> Option<u64> {
+    row.drops().map(|events| events.dropped())
+}
+
+fn timers(row: &FlowRow<'_>) -> Option<u64> {
+    row.retransmissions().map(|events| events.by_timer)
 }
 
 fn limit_key(row: &FlowRow<'_>) -> &'static str {
@@ -169,16 +213,21 @@ pub(crate) const fn is_severe(limit: &FlowLimit) -> bool {
 }
 
 /// Columns that fit, each with its width. `longest` returns the longest text of a column; a `listing` shows listeners,
-/// which have no remote address and no rates.
-pub(crate) fn layout(width: usize, listing: bool, longest: impl Fn(TableColumn) -> usize) -> Vec<(TableColumn, usize)> {
+/// which have no remote address and no rates; columns of the kernel's events are there where those are traced.
+pub(crate) fn layout(
+    width: usize,
+    (listing, has_events): (bool, bool),
+    longest: impl Fn(TableColumn) -> usize,
+) -> Vec<(TableColumn, usize)> {
     let listed = [TableColumn::Process, TableColumn::Local, TableColumn::Limit];
     let mut columns: Vec<(TableColumn, usize)> = ALL
         .into_iter()
-        .filter(|column| !listing || listed.contains(column))
+        .filter(|column| (!listing || listed.contains(column)) && (has_events || !column.is_event()))
         .map(|column| (column, column.widths().0))
         .collect();
     let total = |columns: &[(TableColumn, usize)]| columns.iter().map(|(_, width)| width + 1).sum::<usize>() - 1;
-    for left_out in DROP_ORDER.into_iter().filter(|column| !listing || *column != TableColumn::Local) {
+    let order = if has_events { &DROP_ORDER_WITH_EVENTS[..] } else { &DROP_ORDER };
+    for left_out in order.iter().copied().filter(|column| !listing || *column != TableColumn::Local) {
         if left_out == TableColumn::Process && total(&columns) > width {
             let process = columns.iter_mut().filter(|(column, _)| *column == left_out);
             process.for_each(|(_, width)| *width = SHORT_PROCESS_WIDTH);

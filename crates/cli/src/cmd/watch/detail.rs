@@ -123,6 +123,7 @@ fn figures(row: &FlowRow<'_>) -> Vec<(&'static str, String)> {
         ),
     ]
     .into_iter()
+    .chain(row.event_figures())
     .filter_map(|(name, value)| Some((name, value?)))
     .collect()
 }

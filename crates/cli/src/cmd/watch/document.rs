@@ -7,6 +7,7 @@ use linerate_sys::clock;
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
+use super::events::FlowEventTrace;
 use super::flows::{FlowEntry, FlowRow, FlowTable};
 use super::limit;
 
@@ -18,6 +19,7 @@ pub(crate) fn document(flows: &FlowTable, rows: &[FlowRow<'_>]) -> WatchDocument
         at_unix_ns: nanoseconds(clock::realtime_now().since_unix_epoch()),
         interval_ns: nanoseconds(flows.elapsed),
         flows: rows.iter().map(flow).collect(),
+        kernel_events: flows.events.as_ref().map(FlowEventTrace::document),
     }
 }
 
@@ -57,6 +59,7 @@ fn flow(row: &FlowRow<'_>) -> WatchFlow {
         send_queue: reading.send_queue.get(),
         congestion_control: reading.congestion_control.map(|name| name.to_string()),
         memory: memory(row.flow),
+        kernel_events: row.event_document(),
         limit: row.flow.state.as_ref().map(|state| limited(row.flow, state)),
     }
 }

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use linerate_model::fact::Fact;
 use linerate_model::flow::{BufferSettings, FlowChange, FlowState};
+use linerate_model::flow_events::IntervalEvents;
 use linerate_model::socket::{FlowKey, SocketCookie, SocketInode, SocketOwner, SocketSnapshot};
 use linerate_rules::flow_state::flow_state;
 use linerate_sys::clock;
 use linerate_sys::sock_diag::{SocketFilter, SocketOwners, SocketReader};
 use linerate_units::MonotonicTime;
 
+use super::events::FlowEventTrace;
 use super::history::FlowHistory;
 
 /// Flow as of its latest sample.
@@ -32,6 +34,8 @@ pub(crate) struct FlowEntry {
 pub(crate) struct FlowRow<'a> {
     pub(crate) flow: &'a FlowEntry,
     pub(crate) owner: &'a Fact<SocketOwner>,
+    /// Events of the kernel in the latest interval, where they are traced.
+    pub(crate) events: Option<&'a IntervalEvents>,
 }
 
 /// All flows, and the state needed to sample them.
@@ -48,6 +52,8 @@ pub(crate) struct FlowTable {
     /// Time between the two latest samples.
     pub(crate) elapsed: Duration,
     read_at: Option<MonotonicTime>,
+    /// Events of the kernel, where they were requested.
+    pub(crate) events: Option<FlowEventTrace>,
 }
 
 impl FlowTable {
@@ -62,7 +68,13 @@ impl FlowTable {
             intervals: 0,
             elapsed: Duration::ZERO,
             read_at: None,
+            events: None,
         })
+    }
+
+    /// Traces the kernel's events from now on.
+    pub(crate) fn trace_kernel_events(&mut self) {
+        self.events = Some(FlowEventTrace::start());
     }
 
     /// Samples all flows, and removes the closed ones.
@@ -83,6 +95,10 @@ impl FlowTable {
         })?;
         flows.retain(|_, flow| flow.round == round);
         self.owners.refresh(flows.values().filter_map(|flow| flow.reading.inode));
+        if let Some(events) = &mut self.events {
+            let owner = |flow: &FlowEntry| self.owners.owner(flow.reading.inode).known().map(|owner| owner.process);
+            events.update(&flows.values().filter_map(owner).collect());
+        }
         if let Some(before) = self.read_at.replace(start) {
             self.elapsed = start.since(before);
             self.intervals += 1;
@@ -98,13 +114,18 @@ impl FlowTable {
     }
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = FlowRow<'_>> {
-        self.by_cookie.values().map(|flow| FlowRow { flow, owner: self.owner(flow.reading.inode) })
+        self.by_cookie.values().map(|flow| self.row_of(flow))
     }
 
     /// Flow with this key, while it exists.
     pub(crate) fn row(&self, key: &FlowKey) -> Option<FlowRow<'_>> {
         let flow = self.by_cookie.get(&key.cookie)?;
-        Some(FlowRow { flow, owner: self.owner(flow.reading.inode) })
+        Some(self.row_of(flow))
+    }
+
+    fn row_of<'a>(&'a self, flow: &'a FlowEntry) -> FlowRow<'a> {
+        let events = self.events.as_ref().and_then(FlowEventTrace::latest);
+        FlowRow { flow, owner: self.owner(flow.reading.inode), events }
     }
 
     fn owner(&self, inode: Option<SocketInode>) -> &Fact<SocketOwner> {

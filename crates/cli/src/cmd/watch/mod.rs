@@ -4,6 +4,7 @@ mod arguments;
 mod columns;
 mod detail;
 mod document;
+mod events;
 mod figures;
 mod flows;
 mod history;
@@ -21,6 +22,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_model::socket::TcpState;
+use linerate_report::text::wrap_text;
 use linerate_sys::full_screen::{ControlKeys, FullScreen};
 use linerate_sys::poll::{self, PollInterest};
 use linerate_sys::signals::InterruptSignals;
@@ -81,6 +83,9 @@ fn watch(arguments: &WatchArguments) -> Result<(), WatchFailure> {
     let states = if arguments.listen { SocketStates::of(&[TcpState::Listen]) } else { SocketStates::flows() };
     let filter = SocketFilter { port: arguments.port, remote: arguments.peer, ..SocketFilter::in_states(states) };
     let mut flows = FlowTable::new(filter)?;
+    if arguments.kernel_events {
+        flows.trace_kernel_events();
+    }
     let choice = RowSelection { process: arguments.process.clone(), ..RowSelection::default() };
     let has_form = arguments.once || arguments.json || arguments.prometheus.is_some();
     if !has_form && terminal::is_terminal(&io::stdout()) {
@@ -158,6 +163,10 @@ fn table_text(arguments: &WatchArguments, flows: &FlowTable, rows: &[FlowRow<'_>
     let mut text = if flows.intervals > 1 { "\n".to_owned() } else { String::new() };
     text.push_str(&screen::summary(flows, rows, arguments.listen, style.unicode));
     text.push('\n');
+    for line in flows.events.iter().flat_map(|events| wrap_text(&events.host_line(), width)) {
+        text.push_str(&line);
+        text.push('\n');
+    }
     for line in table::lines(rows, &RowSelection::default(), &look, None) {
         text.push_str(line.trim_end());
         text.push('\n');

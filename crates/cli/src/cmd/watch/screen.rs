@@ -103,8 +103,8 @@ impl WatchScreen {
             }
             KeyPress::Character('r') => self.choice.reverse = !self.choice.reverse,
             KeyPress::Character('0') => (self.choice.sort, self.choice.reverse) = (None, false),
-            KeyPress::Left | KeyPress::Character('<') => self.sort_by(-1),
-            KeyPress::Right | KeyPress::Character('>') => self.sort_by(1),
+            KeyPress::Left | KeyPress::Character('<') => self.sort_by(-1, flows.events.is_some()),
+            KeyPress::Right | KeyPress::Character('>') => self.sort_by(1, flows.events.is_some()),
             // Without a marked row, the first key press marks one.
             KeyPress::Enter if self.chosen.is_none() => self.step(0, flows),
             KeyPress::Enter => {
@@ -132,9 +132,9 @@ impl WatchScreen {
         KeyAction::Nothing
     }
 
-    fn sort_by(&mut self, step: isize) {
-        let choices: Vec<Option<TableColumn>> =
-            core::iter::once(None).chain(columns::ALL.into_iter().map(Some)).collect();
+    fn sort_by(&mut self, step: isize, has_events: bool) {
+        let shown = columns::ALL.into_iter().filter(|column| has_events || !column.is_event());
+        let choices: Vec<Option<TableColumn>> = core::iter::once(None).chain(shown.map(Some)).collect();
         let now = choices.iter().position(|column| *column == self.choice.sort).unwrap_or(0);
         let next = now.saturating_add_signed(step.rem_euclid(isize::try_from(choices.len()).unwrap_or(1)));
         self.choice.sort = choices[next % choices.len()];
@@ -180,7 +180,8 @@ impl WatchScreen {
         if let Some(chosen) = chosen {
             self.top = self.top.clamp((chosen + 1).saturating_sub(visible), chosen);
         }
-        let mut lines = vec![self.header(flows, &rows, look), String::new()];
+        let host = flows.events.as_ref().map(|events| events.host_line().chars().take(look.width).collect());
+        let mut lines = vec![self.header(flows, &rows, look), host.unwrap_or_default()];
         let end = (self.top + visible).min(rows.len());
         lines.extend(table::lines(&rows[self.top..end], &self.choice, look, self.chosen));
         lines
@@ -263,6 +264,9 @@ fn help(look: &ViewStyle) -> Vec<String> {
         ("RTT, QUEUE", "smoothed round trip, and its excess over the smallest one"),
         ("RETR", "retransmitted bytes / sent bytes"),
         ("CWND", "congestion window in bytes"),
+        ("WAIT", "with --kernel-events: share of the time in which the process waited for a processor"),
+        ("DROPS", "the same: packets of the flow that this host dropped"),
+        ("TIMERS", "the same: retransmissions by timers / all"),
         ("LIMITED BY", "present limit of the flow, as seen from this host, with its figure"),
     ];
     let section = |title: &str, entries: &[(&str, &str)]| {

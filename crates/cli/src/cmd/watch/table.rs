@@ -85,7 +85,8 @@ pub(crate) fn lines(
     let longest = |column: TableColumn| {
         rows.iter().map(|row| column.text(row, look.style.unicode).chars().count()).max().unwrap_or(0)
     };
-    let layout = columns::layout(look.width.saturating_sub(margin), look.listing, longest);
+    let has_events = rows.iter().any(|row| row.events.is_some());
+    let layout = columns::layout(look.width.saturating_sub(margin), (look.listing, has_events), longest);
     let mut lines = vec![title(&layout, choice, look, margin)];
     for row in rows {
         let is_chosen = chosen == Some(row.flow.reading.key);

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use linerate_model::fact::Fact;
+use linerate_model::far::{KernelEvents, PacketDrops, SoftirqTime};
 use linerate_model::flow::BufferSettings;
+use linerate_model::flow_events::{FlowEvents, FlowLabel, IntervalEvents};
 use linerate_model::socket::{
     CongestionName, FlowKey, InstantTcpState, ProcessId, SocketCookie, SocketMemory, SocketOwner, SocketSnapshot,
     TcpState, UserId,
@@ -15,6 +17,7 @@ use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, SegmentCount};
 
 use super::columns::TableColumn;
 use super::document::document;
+use super::events::FlowEventTrace;
 use super::flows::{FlowEntry, FlowRow, FlowTable};
 use super::prometheus::PrometheusMetrics;
 use super::screen::{KeyAction, ScreenPage, WatchScreen};
@@ -101,7 +104,7 @@ fn flows() -> Vec<(FlowEntry, Fact<SocketOwner>)> {
 }
 
 fn rows(flows: &[(FlowEntry, Fact<SocketOwner>)]) -> Vec<FlowRow<'_>> {
-    RowSelection::default().rows(flows.iter().map(|(flow, owner)| FlowRow { flow, owner }))
+    RowSelection::default().rows(flows.iter().map(|(flow, owner)| FlowRow { flow, owner, events: None }))
 }
 
 fn style(width: u16, colour: bool, unicode: bool) -> TextStyle {
@@ -150,6 +153,72 @@ fn the_limit_is_never_cut() {
     }
 }
 
+/// One second in which the first flow's process waited for a processor, and the flow lost packets.
+fn events() -> IntervalEvents {
+    let label = FlowLabel { local: 40_001, remote: 5201, address: [10, 99, 2, 2].into() };
+    let flow = FlowEvents { drops: [("QDISC_DROP".to_owned(), 20)].into(), by_timer: 3, by_acknowledgement: 9 };
+    let softirq = SoftirqTime {
+        processor: 1,
+        vector: "NET_RX".to_owned(),
+        time_ns: 340_000_000,
+        runs: 5,
+        interrupt: Some("eth0-rx-0".to_owned()),
+        ..SoftirqTime::default()
+    };
+    let drop = PacketDrops { reason: "QDISC_DROP".to_owned(), location: None, packets: 23 };
+    IntervalEvents {
+        elapsed: SECOND,
+        waits: Some([(ProcessId(1234), Duration::from_millis(123))].into()),
+        has_flow_drops: true,
+        has_flow_retransmissions: true,
+        flows: [(label, flow)].into(),
+        host: KernelEvents { softirqs: Some(vec![softirq]), drops: Some(vec![drop]), ..KernelEvents::default() },
+    }
+}
+
+#[test]
+fn kernel_events_have_columns_as_far_as_they_fit() {
+    let (flows, events) = (flows(), events());
+    let rows = flows.iter().map(|(flow, owner)| FlowRow { flow, owner, events: Some(&events) });
+    let rows = RowSelection::default().rows(rows);
+    for (width, shown) in [(60, &["WAIT"][..]), (80, &["WAIT", "DROPS", "DOWN"]), (100, &["WAIT", "DROPS", "TIMERS"])] {
+        let lines = table::lines(&rows, &RowSelection::default(), &look(width, false), None);
+        assert!(lines.iter().all(|line| line.len() <= usize::from(width)), "{width}: {lines:#?}");
+        for title in shown.iter().chain(&["PROCESS", "PEER", "UP", "LIMITED BY"]) {
+            assert!(lines[0].contains(title), "{width} {title}: {}", lines[0]);
+        }
+        assert!(lines[1].contains("12.3%") && lines[1].contains("rsync"), "{width}: {}", lines[1]);
+    }
+    let lines = table::lines(&rows, &RowSelection::default(), &look(160, false), None);
+    let cells = |line: usize| lines[line].split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let has = |line: usize, expected: &[&str]| cells(line).windows(expected.len()).any(|cells| cells == expected);
+    assert!(has(1, &["12.3%", "20", "3/12"]), "{}", lines[1]);
+    // A process that was not traced yet has no wait; a flow without events has none.
+    assert!(has(2, &["-", "0", "0"]), "{}", lines[2]);
+    let figures = rows[0].event_figures().map(|(_, text)| text.expect("known"));
+    assert_eq!(figures, ["12.3 % of the time for a processor", "QDISC_DROP 20", "3 of 12 retransmissions now"]);
+}
+
+#[test]
+fn kernel_events_are_in_the_document_with_a_line_about_the_host() {
+    let (flows, events) = (flows(), events());
+    let row = FlowRow { flow: &flows[0].0, owner: &flows[0].1, events: Some(&events) };
+    let (mut host, _) = host();
+    assert_eq!(host.events.as_ref().map(FlowEventTrace::host_line), None);
+    host.events = Some(FlowEventTrace::Unavailable("tracing needs root".to_owned()));
+    assert_eq!(
+        host.events.as_ref().map(FlowEventTrace::host_line).as_deref(),
+        Some("No kernel events: tracing needs root")
+    );
+    let document = serde_json::to_value(document(&host, &[row])).expect("JSON");
+    assert_eq!(document["kernel_events"]["unavailable"], "tracing needs root");
+    let flow = &document["flows"][0]["kernel_events"];
+    assert_eq!(flow["run_queue_wait_ns"], 123_000_000);
+    assert_eq!((&flow["drops"]["QDISC_DROP"], &flow["retransmitted_by_timer"]), (&20.into(), &3.into()));
+    let line = "Host: CPU 1 34.0% in NET_RX (eth0-rx-0); dropped: QDISC_DROP 23";
+    assert_eq!(super::events::host_line(&events), line);
+}
+
 #[test]
 fn in_a_pipe_nothing_is_cut_off() {
     let flows = flows();
@@ -162,7 +231,7 @@ fn in_a_pipe_nothing_is_cut_off() {
 fn rows_are_sorted_by_every_column_and_filtered_by_text() {
     let flows = flows();
     let numbers = |choice: &RowSelection| -> Vec<u64> {
-        let rows = choice.rows(flows.iter().map(|(flow, owner)| FlowRow { flow, owner }));
+        let rows = choice.rows(flows.iter().map(|(flow, owner)| FlowRow { flow, owner, events: None }));
         rows.iter().map(|row| row.flow.reading.key.cookie.0).collect()
     };
     let by = |sort| RowSelection { sort: Some(sort), ..RowSelection::default() };
@@ -316,7 +385,7 @@ fn metrics_have_few_flows_and_sums_of_the_others() {
 fn names_of_processes_cannot_break_the_metrics() {
     let (flow, _) = flows().remove(0);
     let owner = owner("a\"b\\c\nd", 7);
-    let text = PrometheusMetrics::default().text(&[FlowRow { flow: &flow, owner: &owner }], 1);
+    let text = PrometheusMetrics::default().text(&[FlowRow { flow: &flow, owner: &owner, events: None }], 1);
     assert!(text.contains(r#"process="a\"b\\c\nd",pid="7""#), "{text}");
 }
 
