@@ -122,7 +122,11 @@ impl<'o> TransferEvidence<'o> {
         };
         let behind = match end {
             TransferEnd::Sender => share(self.application_limited) >= MIN_APPLICATION_LIMITED_SHARE,
-            TransferEnd::Receiver => share(self.unread) >= MIN_UNREAD_SHARE,
+            TransferEnd::Receiver => {
+                // Late acknowledgements alone have other reasons, too: then who had the processor has to be known.
+                let is_late = self.occupant(end).is_some() && self.late_acknowledgements().is_some();
+                share(self.unread) >= MIN_UNREAD_SHARE || is_late
+            }
         };
         (never_slept && !self.has_queue_mostly()) || behind || self.shares.is_some_and(idle)
     }

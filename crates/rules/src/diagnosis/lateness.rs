@@ -19,10 +19,6 @@ const MAX_OCCUPANTS: usize = 2;
 const MIN_SOFTIRQ_SHARE: f64 = 0.3;
 /// Share of a processor's time in which software interrupts interrupted the transfer's threads, from which they matter.
 const MIN_INTERRUPTED_SHARE: f64 = 0.2;
-/// Share of the time in which a thread ran or waited, from which nothing but the waits keeps it from more.
-const MIN_EAGER_SHARE: f64 = 0.8;
-/// The same of the waits alone, where nothing is known about its own time.
-const MIN_WAIT_SHARE_ALONE: f64 = 0.5;
 /// Share of the time by which a sender may be idle beyond its waits.
 const MAX_IDLE_BEYOND: f64 = 0.1;
 
@@ -115,12 +111,13 @@ impl<'o> TransferEvidence<'o> {
     /// behind.
     pub(super) fn explains_lateness(&self, end: TransferEnd) -> bool {
         let Some(wait) = self.wait_share(end).filter(|_| self.kernel_events(end).is_some()) else { return false };
-        let is_eager = match self.thread_share(end) {
-            Some(ran) => ran.get() + wait.get() >= MIN_EAGER_SHARE,
-            None => wait.get() >= MIN_WAIT_SHARE_ALONE,
-        };
+        let ran = self.thread_share(end).map_or(0.0, Ratio::get);
         let idle = self.shares.map_or(1.0, |shares| shares.application.get());
-        is_eager || end == TransferEnd::Sender && idle <= wait.get() + MAX_IDLE_BEYOND
+        match end {
+            TransferEnd::Sender => idle <= wait.get() + MAX_IDLE_BEYOND,
+            // It waits for as long as it sleeps, at least.
+            TransferEnd::Receiver => ran + 2.0 * wait.get() >= 1.0,
+        }
     }
 
     /// Text about who had the processor, for a sentence on waits; empty where that was not traced.
