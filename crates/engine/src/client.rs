@@ -29,11 +29,12 @@ use linerate_wire::parameters::{self, ParametersExtra};
 use linerate_wire::results;
 
 pub use crate::client_turns::{PriorContact, retry_while_busy};
+use crate::host_watch::HostWatch;
 
 use crate::client_setup::StreamOpening;
 use crate::control::{ControlConnection, ControlRead};
 use crate::error::{Error, Result};
-use crate::measurement::{MeasurementIntervals, TestMeasurement};
+use crate::measurement::{MeasurementIntervals, TestMeasurement, watch_host};
 use crate::outcome::{self, PeerReport};
 use crate::probe::ProbeTarget;
 use crate::resources::ResourceAccount;
@@ -208,6 +209,8 @@ struct ClientDriver<'a> {
     file: Option<Arc<TransferFile>>,
     streams: Vec<ConnectedStream>,
     measurement: Option<TestMeasurement>,
+    /// Watch on this host until the measurement has it.
+    host: Option<HostWatch>,
     peer: PeerReport,
     hello: Option<ServerHello>,
     handshake_rtts: Vec<Duration>,
@@ -248,6 +251,7 @@ impl<'a> ClientDriver<'a> {
             file,
             streams: Vec::new(),
             measurement: None,
+            host: None,
             peer: PeerReport::default(),
             hello: None,
             handshake_rtts,
@@ -475,6 +479,8 @@ impl<'a> ClientDriver<'a> {
         }
         let rtts = self.streams.iter().filter_map(|stream| tcp_info::read(stream).ok()?.rtt);
         self.handshake_rtts.extend(rtts);
+        let remote = self.streams.first().map(|stream| stream.description.remote.ip());
+        self.host = remote.and_then(|remote| watch_host(remote, &self.parameters));
         self.handle(ClientEvent::StreamsOpen);
         Ok(())
     }
@@ -501,7 +507,8 @@ impl<'a> ClientDriver<'a> {
             memory: ResourceAccount::default(),
         };
         let pace = MeasurementIntervals { interval: self.options.interval, sampling: SAMPLING };
-        self.measurement = Some(TestMeasurement::start(streams, shared, &stream_options, pace).map_err(failed)?);
+        self.measurement =
+            Some(TestMeasurement::start(streams, shared, &stream_options, pace, self.host.take()).map_err(failed)?);
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 
 use core::time::Duration;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use linerate_model::far::HostEvidence;
@@ -87,8 +88,14 @@ pub(crate) struct TestMeasurement {
     progress: (MonotonicTime, ByteCount),
 }
 
+/// Starts to watch this host, where details were requested. It has to precede the start of the test at both ends: programs for
+/// the kernel's events take a moment to load, on a busy host a long one.
+pub(crate) fn watch_host(remote: IpAddr, parameters: &TestParameters) -> Option<HostWatch> {
+    parameters.far_details.then(|| HostWatch::start(remote, parameters.kernel_events))
+}
+
 impl TestMeasurement {
-    /// Starts the threads of `streams`.
+    /// Starts the threads of `streams`, with the watch on this host, if any.
     ///
     /// # Errors
     ///
@@ -98,10 +105,8 @@ impl TestMeasurement {
         shared: Arc<SessionState>,
         options: &StreamOptions,
         pace: MeasurementIntervals,
+        host: Option<HostWatch>,
     ) -> io::Result<Self> {
-        // Before the clock of the test starts: programs for the kernel's events take a moment to load.
-        let remote = streams.first().filter(|_| options.parameters.far_details).map(|one| one.description.remote.ip());
-        let host = remote.map(|remote| HostWatch::start(remote, options.parameters.kernel_events));
         let now = clock::monotonic_now();
         let counting = shared.phase() == TestPhase::Counting;
         let samples = if options.memory.is_limited() { SERVER_SAMPLES } else { CLIENT_SAMPLES };

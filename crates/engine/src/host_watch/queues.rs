@@ -28,12 +28,22 @@ pub(super) struct EgressWatch {
     next_sample: MonotonicTime,
 }
 
+/// Queues of an interface; `None` where it has none, as a loopback device, or the kernel refuses.
+fn read_queues(index: u32, interface: &str) -> Option<(QueueWatch, Vec<QueueSample>)> {
+    let mut watch = QueueWatch::of_index(index, interface).ok()?;
+    let queues = watch.read().ok()?;
+    queues.iter().any(|queue| queue.kind != "noqueue").then_some((watch, queues))
+}
+
+/// True when packets of an interface pass a queueing discipline.
+pub(super) fn has_queue(index: u32, interface: &str) -> bool {
+    read_queues(index, interface).is_some()
+}
+
 impl EgressWatch {
-    /// Reads the counters; `None` where the interface has no queue, as a loopback device, or the kernel refuses.
+    /// Reads the counters; `None` where the interface has no queue, or the kernel refuses.
     pub(super) fn start(index: u32, interface: &str, now: MonotonicTime) -> Option<Self> {
-        let mut watch = QueueWatch::of_index(index, interface).ok()?;
-        let queues = watch.read().ok()?;
-        queues.iter().any(|queue| queue.kind != "noqueue").then_some(())?;
+        let (watch, queues) = read_queues(index, interface)?;
         let at_start = queues.iter().map(|queue| (key(queue), queue.statistics)).collect();
         Some(Self { watch, at_start, backlogs: BTreeMap::new(), samples: 0, next_sample: now + SAMPLING_INTERVAL })
     }

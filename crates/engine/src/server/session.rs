@@ -31,7 +31,8 @@ use super::{ServerOptions, SessionObserver};
 use crate::client::byte_limits;
 use crate::control::{ControlConnection, ControlRead};
 use crate::error::Error;
-use crate::measurement::{MeasurementIntervals, TestMeasurement};
+use crate::host_watch::HostWatch;
+use crate::measurement::{MeasurementIntervals, TestMeasurement, watch_host};
 use crate::outcome::{self, PeerReport};
 use crate::resources::{DESCRIPTORS_PER_STREAM, MemoryLease, ResourceAccount};
 use crate::server_rate::RateAccount;
@@ -108,6 +109,8 @@ struct TestSession {
     measurement: Option<TestMeasurement>,
     /// Reports that the client wants together at the end.
     held: Vec<IntervalReport>,
+    /// Watch on this host until the measurement has it.
+    host: Option<HostWatch>,
     /// Memory and descriptors of the streams.
     memory: MemoryLease,
     file: Option<Arc<TransferFile>>,
@@ -132,6 +135,7 @@ impl TestSession {
             opening: None,
             measurement: None,
             held: Vec::new(),
+            host: None,
             memory: MemoryLease::default(),
             file: None,
             watchdog: None,
@@ -390,6 +394,7 @@ impl TestSession {
     fn advance_opening(&mut self) {
         let (Some((opening, since)), Some(parameters)) = (&self.opening, &self.parameters) else { return };
         if opening.is_complete(parameters) {
+            self.host = watch_host(self.start.peer.ip().to_canonical(), parameters);
             self.handle(ServerEvent::StreamsOpen);
         } else if clock::monotonic_now().since(*since) >= OPENING_TIMEOUT {
             self.opening = None;
@@ -441,7 +446,7 @@ impl TestSession {
         let sampling = SAMPLING * u32::try_from(slower.max(1)).unwrap_or(u32::MAX);
         let pace = MeasurementIntervals { interval, sampling };
         let shared = Arc::new(SessionState::new(phase, limits, self.start.inbox.waker()));
-        let measurement = TestMeasurement::start(streams, shared, &stream_options, pace);
+        let measurement = TestMeasurement::start(streams, shared, &stream_options, pace, self.host.take());
         match measurement {
             Ok(measurement) => self.measurement = Some(measurement),
             Err(cause) => self.give_up(Error::io(ErrorCode::THREAD_CREATE, &cause)),
