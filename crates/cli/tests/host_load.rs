@@ -59,12 +59,7 @@ impl Bed {
     fn serve_with(&self, options: &[&str]) -> Process {
         let port = PORT.to_string();
         let arguments = [&["serve", "--port", &port], options].concat();
-        self.wait_for(linerate_in(&self.far, &arguments))
-    }
-
-    /// Server that this command starts in the far host, which listens.
-    fn wait_for(&self, command: Command) -> Process {
-        let mut server = Process::start(command);
+        let mut server = Process::start(linerate_in(&self.far, &arguments));
         let port = format!(":{PORT:04X} ");
         let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{}/net/{table}", self.far.id()));
         let listens =
@@ -211,25 +206,23 @@ fn a_late_host_is_the_cause_with_its_processor_and_the_program() {
     let bed = Bed::new();
     let processor = std::thread::available_parallelism().map_or(1, usize::from) - 1;
     let on = processor.to_string();
-    let mut server = bed.far.command("taskset");
-    let port = PORT.to_string();
-    server.args(["-c", &on, env!("CARGO_BIN_EXE_linerate"), "serve", "--port", &port]).env("LINERATE_HISTORY", "off");
-    let _server = bed.wait_for(server);
+    let _server = bed.serve();
     let mut spinner = Command::new("chrt");
     spinner.args(["-f", "50", "taskset", "-c", &on, "python3", "-c", SPINNER]);
     let _spinner = Process::start(spinner);
-    let arguments = ["diagnose", FAR, "--kernel-events", "--no-path", "--json", "--", "-t", "3", "-C", "cubic"];
-    let document = bed.run(&arguments).json();
-    let verdicts = array(&document, "/verdicts");
-    let first = &verdicts[0];
+    let mut diagnose = bed.near.command("taskset");
+    diagnose.args(["-c", &on, env!("CARGO_BIN_EXE_linerate"), "--no-history", "diagnose", FAR, "--kernel-events"]);
+    diagnose.args(["--no-path", "--json", "--", "-t", "3", "-C", "cubic"]);
+    let document = run(diagnose, LIMIT).json();
+    let first = &array(&document, "/verdicts")[0];
     assert_eq!(text(first, "/cause"), "host-busy", "{document}");
     let said = text(first, "/text");
-    assert!(said.starts_with("The receiving host is late"), "{said}");
+    assert!(said.starts_with("The sending host is late"), "{said}");
     assert!(said.contains(&format!("behind python3 on processor {processor}")), "{said}");
-    let events = array(&document, "/kernel_events");
-    let receiver = events.iter().find(|host| text(host, "/host") == "receiver").expect("traced");
-    let wait = receiver["run_queue"]["thread_total_ns"].as_f64().expect("known");
-    assert!(wait >= 0.3 * receiver["traced_ns"].as_f64().expect("known"), "{receiver}");
+    let sender = array(&document, "/kernel_events").iter().find(|host| text(host, "/host") == "sender");
+    let sender = sender.expect("traced");
+    let wait = sender["run_queue"]["thread_total_ns"].as_f64().expect("known");
+    assert!(wait >= 0.3 * sender["traced_ns"].as_f64().expect("known"), "{sender}");
 }
 
 #[test]
