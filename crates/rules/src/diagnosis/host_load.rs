@@ -147,7 +147,7 @@ impl<'o> TransferEvidence<'o> {
     /// True when the transfer's own threads, not other programs, take each other's processors.
     pub(super) fn is_own_load(&self, end: TransferEnd) -> bool {
         // One task of others takes little of many processors, and may have the one that is needed.
-        if let Some(occupant) = self.occupant(end).filter(|occupant| occupant.is_reason()) {
+        if let Some(occupant) = self.occupant(end).filter(super::lateness::Occupant::is_reason) {
             return occupant.is_own();
         }
         let load = self.processor_load(end);

@@ -161,7 +161,7 @@ fn names_of_a_far_end_are_printed_without_control_characters() {
 /// Events of a host whose thread waited this share of the time, most of it behind this task on processor 1.
 fn late(share: f64, task: &str, thread: u32, is_own: bool) -> KernelEvents {
     let mut events = quiet();
-    let total_ns = (share * 10.0 * 1e9) as u64;
+    let total_ns = Duration::from_secs(10).mul_f64(share).as_nanos().try_into().expect("seconds");
     let run_queue = events.run_queue.as_mut().expect("there");
     run_queue.delay = EventDelay { count: 500, total_ns, longest_ns: 8 * MILLISECOND, histogram: vec![] };
     run_queue.thread_total_ns = Some(total_ns);

@@ -79,17 +79,17 @@ impl KernelEventWatch {
             for vector in 0..VECTORS.unsigned_abs() {
                 let row = SOFTIRQ_ROWS.unsigned_abs() + vector * VECTOR_SIZE.unsigned_abs();
                 let figure = |at: i16| word(state, row + at.unsigned_abs());
-                let (runs, timed) = (figure(VECTOR_RUNS), figure(VECTOR_TIMED));
-                if runs == 0 {
+                let (count, timed) = (figure(VECTOR_RUNS), figure(VECTOR_TIMED));
+                if count == 0 {
                     continue;
                 }
                 let number = u32::from(vector);
                 times.push(SoftirqTime {
                     processor,
                     vector: self.vectors.get(&number).cloned().unwrap_or_else(|| number.to_string()),
-                    time_ns: of_all_runs(figure(VECTOR_TIME), runs, timed),
-                    interrupted_ns: Some(of_all_runs(figure(VECTOR_INTERRUPTED), runs, timed)),
-                    runs,
+                    time_ns: of_all_runs(figure(VECTOR_TIME), count, timed),
+                    interrupted_ns: Some(of_all_runs(figure(VECTOR_INTERRUPTED), count, timed)),
+                    runs: count,
                     interrupt: interrupt.clone(),
                 });
             }
