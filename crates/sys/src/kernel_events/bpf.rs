@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
 use linerate_model::far::ProgramRunTime;
 
@@ -166,8 +167,29 @@ impl Map {
 /// Program that runs at each event of a tracepoint, until it is dropped.
 #[derive(Debug)]
 pub(super) struct AttachedProgram {
-    program: OwnedFd,
-    _attachment: OwnedFd,
+    program: Arc<OwnedFd>,
+    attachment: Option<OwnedFd>,
+}
+
+/// Program at the arguments of a tracepoint that can be detached and attached again.
+#[derive(Debug)]
+pub(super) struct DetachableProgram {
+    tracepoint: &'static str,
+    program: Arc<OwnedFd>,
+    attachment: Option<OwnedFd>,
+}
+
+impl DetachableProgram {
+    /// Detaches the program.
+    pub(super) fn detach(&mut self) {
+        self.attachment = None;
+    }
+
+    /// Attaches it again.
+    pub(super) fn attach(&mut self) -> io::Result<()> {
+        self.attachment = Some(attach_to_arguments(self.tracepoint, &self.program)?);
+        Ok(())
+    }
 }
 
 impl AttachedProgram {
@@ -187,7 +209,12 @@ impl AttachedProgram {
             ProgramInput::Record => attach_to_record(id, &program),
             ProgramInput::Arguments => attach_to_arguments(tracepoint, &program),
         };
-        Ok(Self { _attachment: attachment.map_err(failed)?, program })
+        Ok(Self { attachment: Some(attachment.map_err(failed)?), program: Arc::new(program) })
+    }
+
+    /// Passes the attachment of a program at arguments on; the run time is still known here.
+    pub(super) fn into_windows(&mut self, tracepoint: &'static str) -> DetachableProgram {
+        DetachableProgram { tracepoint, program: Arc::clone(&self.program), attachment: self.attachment.take() }
     }
 
     /// Number and time of the runs so far; `None` while the kernel does not count them (`kernel.bpf_stats_enabled`).

@@ -16,8 +16,9 @@ use super::maps::{
     THREAD_TOTAL, flow_key,
 };
 use super::programs::{EventScope, TracedProcesses, flows};
-use super::read::{number, rows, word};
+use super::read::{Locations, number, of_all_time, possible_processors, rows, word};
 use super::tracefs::Tracefs;
+use super::windows::TracingWindows;
 use crate::clock;
 use crate::error::Result;
 
@@ -39,7 +40,9 @@ struct EventTotals {
     /// Process and wait by thread.
     threads: HashMap<u32, (u32, u64)>,
     flows: BTreeMap<FlowLabel, FlowEvents>,
+    /// Events of the host; software interrupts those in the windows.
     host: KernelEvents,
+    windows: Duration,
 }
 
 impl FlowEventWatch {
@@ -84,9 +87,10 @@ impl FlowEventWatch {
             elapsed,
             waits: self.watch.has("sched/sched_switch").then_some(waits),
             has_flow_drops: self.watch.has_flow_drops && self.watch.has("skb/kfree_skb"),
-            has_flow_retransmissions: self.watch.has("tcp/tcp_retransmit_skb") && self.watch.has("irq/softirq_entry"),
+            has_flow_retransmissions: self.watch.has("tcp/tcp_retransmit_skb")
+                && self.watch.has("timer/timer_expire_entry"),
             flows: now.flows.iter().filter_map(grown).collect(),
-            host: host_since(&now.host, &before.host),
+            host: host_since(now, before, elapsed),
         }
     }
 
@@ -122,7 +126,11 @@ impl FlowEventWatch {
         EventTotals {
             threads: rows(&maps.threads, MAX_THREADS).into_iter().filter_map(thread).collect(),
             flows,
-            host: self.watch.events(super::read::Locations::Omitted),
+            host: KernelEvents {
+                softirqs: self.watch.softirq_windows.is_some().then(|| self.watch.softirqs(possible_processors())),
+                ..self.watch.events(Locations::Omitted)
+            },
+            windows: self.watch.softirq_windows.as_ref().map(TracingWindows::traced).unwrap_or_default(),
         }
     }
 }
@@ -155,8 +163,11 @@ impl FlowRow {
 }
 
 /// Software interrupts and drops of the host since earlier totals; nothing else is read of an interval.
-fn host_since(now: &KernelEvents, before: &KernelEvents) -> KernelEvents {
-    let softirqs = now.softirqs.as_ref().map(|rows| {
+fn host_since(now: &EventTotals, before: &EventTotals, elapsed: Duration) -> KernelEvents {
+    let windows = now.windows.saturating_sub(before.windows);
+    let (now, before) = (&now.host, &before.host);
+    // Intervals between two windows have none.
+    let softirqs = now.softirqs.as_ref().filter(|_| !windows.is_zero()).map(|rows| {
         let earlier = |row: &SoftirqTime| {
             let rows = before.softirqs.as_deref().unwrap_or_default();
             rows.iter().find(|one| one.processor == row.processor && one.vector == row.vector)
@@ -173,7 +184,7 @@ fn host_since(now: &KernelEvents, before: &KernelEvents) -> KernelEvents {
         };
         let mut rows: Vec<SoftirqTime> = rows.iter().map(grown).filter(|row| row.runs > 0).collect();
         rows.sort_by_key(|row| core::cmp::Reverse(row.time_ns));
-        rows
+        of_all_time(rows, windows, elapsed)
     });
     let by_reason = |events: &KernelEvents| {
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();

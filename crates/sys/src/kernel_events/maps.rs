@@ -15,9 +15,9 @@ const DELAY_SIZE: u32 = 24 + 32 * 8;
 
 /// Largest number of vectors of software interrupts (`NR_SOFTIRQS` is 10), a power of two.
 pub(super) const VECTORS: i16 = 16;
-/// Positions in the state of a processor's software interrupts: begin, vector plus one, then the rows of the vectors.
+/// Positions in the state of a processor's software interrupts: begin, one while a timer runs, then the rows of the vectors.
 pub(super) const SOFTIRQ_BEGIN: i16 = 0;
-pub(super) const SOFTIRQ_VECTOR: i16 = 8;
+pub(super) const SOFTIRQ_TIMER: i16 = 8;
 pub(super) const SOFTIRQ_ROWS: i16 = 16;
 /// Positions in the row of a vector: runs, runs that were timed, their time, and the part of it that interrupted a traced
 /// process.

@@ -15,6 +15,7 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 mod tracefs;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +32,7 @@ use maps::EventMaps;
 use programs::{EventScope, PROGRAMS, TracedProcesses};
 use read::Locations;
 use tracefs::Tracefs;
+use windows::TracingWindows;
 
 /// True while a watch of this process is active: its programs run at events of the whole host, so one has to do.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -62,6 +64,8 @@ pub struct KernelEventWatch {
     vectors: BTreeMap<u32, String>,
     reasons: BTreeMap<u32, String>,
     interrupts: InterruptCounts,
+    /// Windows of the programs at software interrupts.
+    softirq_windows: Option<TracingWindows>,
     /// True when drops are counted by flow, too.
     has_flow_drops: bool,
     _active: ActiveWatch,
@@ -95,6 +99,7 @@ impl KernelEventWatch {
             vectors: BTreeMap::new(),
             reasons: BTreeMap::new(),
             interrupts: InterruptCounts::read(),
+            softirq_windows: None,
             has_flow_drops: false,
             _active: active,
         };
@@ -107,10 +112,25 @@ impl KernelEventWatch {
                 refusal.get_or_insert(error);
             }
         }
+        watch.open_windows()?;
         match refusal {
             Some(error) if watch.programs.is_empty() => Err(error),
             _ => Ok(watch),
         }
+    }
+
+    /// Passes the programs at software interrupts on to windows: on a busy path these are the most frequent events by far.
+    fn open_windows(&mut self) -> Result<()> {
+        // The one at the exit is the first to be attached and the last to be detached.
+        let names = ["irq/softirq_entry", "irq/softirq_exit"];
+        if names.iter().all(|name| self.has(name)) {
+            let mut programs = Vec::new();
+            for name in names {
+                programs.extend(self.programs.get_mut(name).map(|program| program.into_windows(name)));
+            }
+            self.softirq_windows = Some(TracingWindows::start(programs)?);
+        }
+        Ok(())
     }
 
     fn attach(

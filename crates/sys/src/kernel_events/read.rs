@@ -1,6 +1,7 @@
 //! Reads the maps of a watch.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use linerate_model::far::{
     EventDelay, FullSocketQueue, KernelEvents, PacketDrops, ProgramRunTime, RetransmissionTriggers, RunQueueDelay,
@@ -21,6 +22,9 @@ use crate::clock;
 /// Rows that a report has at most in each part.
 const MAX_REPORTED: usize = 16;
 
+/// Largest ratio of traced time and windows.
+const MAX_FACTOR: f64 = 1000.0;
+
 const ONLY_KEY: [u8; 4] = [0; 4];
 
 /// Locations of drops: their names take a tenth of a second to find.
@@ -39,13 +43,16 @@ impl KernelEventWatch {
             missing: self.missing.clone(),
             traced_ns: u64::try_from(traced.as_nanos()).unwrap_or(u64::MAX),
             run_queue: self.has("sched/sched_switch").then(|| self.run_queue(processors)),
-            softirqs: self.has("irq/softirq_exit").then(|| self.softirqs(processors)),
+            softirqs: self.softirq_windows.as_ref().map(|windows| {
+                let rows = self.softirqs(processors);
+                of_all_time(rows, windows.traced(), traced)
+            }),
             drops: self.has("skb/kfree_skb").then(|| self.drops(locations)),
             full_sockets: (self.has("udp/udp_fail_queue_rcv_skb") || self.has("sock/sock_rcvqueue_full"))
                 .then(|| full_sockets(&self.maps.full_sockets)),
             qdisc: (self.has("qdisc/qdisc_enqueue") && self.has("qdisc/qdisc_dequeue"))
                 .then(|| delay(&self.maps.qdisc, processors)),
-            retransmissions: (self.has("tcp/tcp_retransmit_skb") && self.has("irq/softirq_entry"))
+            retransmissions: (self.has("tcp/tcp_retransmit_skb") && self.has("timer/timer_expire_entry"))
                 .then(|| retransmissions(&self.maps.retransmissions, processors)),
             programs: self.program_run_times(),
         }
@@ -70,7 +77,8 @@ impl KernelEventWatch {
         self.programs.iter().filter_map(of).collect()
     }
 
-    fn softirqs(&self, processors: usize) -> Vec<SoftirqTime> {
+    /// Software interrupts in the windows.
+    pub(super) fn softirqs(&self, processors: usize) -> Vec<SoftirqTime> {
         let interrupts = InterruptCounts::read();
         let states = self.maps.softirqs.values(&ONLY_KEY, processors);
         let mut times = Vec::new();
@@ -123,6 +131,18 @@ impl KernelEventWatch {
     pub(super) fn reason(&self, reason: u32) -> String {
         self.reasons.get(&reason).cloned().unwrap_or_else(|| reason.to_string())
     }
+}
+
+/// Software interrupts of all the time, by those in the windows.
+pub(super) fn of_all_time(mut rows: Vec<SoftirqTime>, windows: Duration, traced: Duration) -> Vec<SoftirqTime> {
+    let factor = traced.as_secs_f64() / windows.as_secs_f64().max(f64::MIN_POSITIVE);
+    let of_all = |figure: u64| Duration::from_nanos(figure).mul_f64(factor.clamp(1.0, MAX_FACTOR)).as_nanos();
+    let scaled = |figure: u64| u64::try_from(of_all(figure)).unwrap_or(u64::MAX);
+    for row in &mut rows {
+        (row.time_ns, row.runs) = (scaled(row.time_ns), scaled(row.runs));
+        row.interrupted_ns = row.interrupted_ns.map(scaled);
+    }
+    rows
 }
 
 /// Time of all runs, by that of those that were timed.
@@ -217,7 +237,7 @@ fn address(key: &[u8], offset: usize) -> u64 {
 }
 
 /// Number of processors for which the kernel has values, also of those that are offline.
-fn possible_processors() -> usize {
+pub(super) fn possible_processors() -> usize {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     let set = linerate_model::host::processors::ProcessorSet::parse_list(&list);
     let highest = set.and_then(|set| set.0.last().copied());

@@ -50,12 +50,14 @@ pub(super) struct EventScope {
 pub(super) type Program = fn(&TracepointFormat, &EventMaps, EventScope) -> Option<Vec<Instruction>>;
 
 /// Tracepoints with their programs.
-pub(super) const PROGRAMS: [(&str, ProgramInput, Program); 11] = [
+pub(super) const PROGRAMS: [(&str, ProgramInput, Program); 13] = [
     ("sched/sched_switch", ProgramInput::Record, sched_switch),
     ("sched/sched_wakeup", ProgramInput::Record, sched_wakeup),
     ("sched/sched_wakeup_new", ProgramInput::Record, sched_wakeup),
     ("irq/softirq_entry", ProgramInput::Arguments, softirq::entry),
     ("irq/softirq_exit", ProgramInput::Arguments, softirq::exit),
+    ("timer/timer_expire_entry", ProgramInput::Arguments, softirq::timer_entry),
+    ("timer/timer_expire_exit", ProgramInput::Arguments, softirq::timer_exit),
     ("skb/kfree_skb", ProgramInput::Record, kfree_skb),
     ("udp/udp_fail_queue_rcv_skb", ProgramInput::Record, full_socket),
     ("sock/sock_rcvqueue_full", ProgramInput::Record, full_socket),
