@@ -21,7 +21,13 @@ fn measured(server: &Server, options: &[&str]) -> Value {
 #[test]
 fn every_kind_reports_rate_and_percentiles() {
     let server = Server::start(Program::Linerate, &[]);
-    for (options, mode) in [(&["-P", "2"][..], "tcp"), (&["--connect"], "connect"), (&["--udp"], "udp")] {
+    for (options, mode) in [
+        (&["-P", "2"][..], "tcp"),
+        (&["--connect"], "connect"),
+        (&["--udp"], "udp"),
+        (&["--handshake", "tls", "-P", "2"], "tls"),
+        (&["--handshake", "quic", "-P", "2"], "quic"),
+    ] {
         let document = measured(&server, &[options, &["--request", "64", "--response", "1k"]].concat());
         assert_eq!((text(&document, "/mode"), text(&document, "/schedule")), (mode, "closed"));
         assert_eq!((number(&document, "/request_bytes"), number(&document, "/response_bytes")), (64.0, 1000.0));
@@ -34,8 +40,35 @@ fn every_kind_reports_rate_and_percentiles() {
         let in_histogram: f64 = array(&document, "/histogram").iter().map(|bucket| number(bucket, "/count")).sum();
         assert!((in_histogram - count).abs() < 0.5);
         assert!(document["service_time"].is_null());
-        assert_eq!(document["lost"].is_null(), mode != "udp");
+        assert_eq!(document["lost"].is_null(), ["tcp", "connect"].contains(&mode));
+        assert_eq!(document["handshake"].is_null(), !["tls", "quic"].contains(&mode));
     }
+}
+
+#[test]
+fn the_text_names_the_handshake() {
+    let server = Server::start(Program::Linerate, &[]);
+    let port = server.port.to_string();
+    let mut command = linerate();
+    let options = ["-t", "1s", "--quiet", "--verbose", "--handshake", "tls"];
+    command.args(["rr", "127.0.0.1", "-p", &port]).args(options);
+    let text = run(command, LIMIT).expect_code(0).stdout;
+    assert!(text.contains("TLS handshake transactions") && text.contains("raw public key (Ed25519)"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+/// A port given for QUIC serves all clients: the processor time of one is unknown, and its reason named.
+#[test]
+fn a_given_quic_port_serves_handshakes() {
+    let (port, quic) = (free_port(), free_port());
+    let mut command = linerate();
+    let ports = ["-p", &port.to_string(), "--quic-port", &quic.to_string()];
+    command.args(["serve", "--no-stamp", "-B", "127.0.0.1"]).args(ports);
+    let server = Server::listening(command, port);
+    let document = measured(&server, &["--handshake", "quic"]);
+    assert!(number(&document, "/transactions") > 50.0 && document["far_processor_ns"].is_null(), "{document:#}");
+    let reasons = array(&document, "/unknown").iter().filter(|unknown| text(unknown, "/key") == "far_processor_ns");
+    assert_eq!(reasons.count(), 1, "{document:#}");
 }
 
 /// Requests on open connections begin with a handshake; a connection per transaction is measured without one.
@@ -48,8 +81,13 @@ fn a_server_with_tls_answers_every_kind() {
     let mut command = linerate();
     command.args(["serve", "--no-stamp", "-B", "127.0.0.1", "-p", &port.to_string(), "--shared-key-file", &key]);
     let server = Server::listening(command, port);
-    for options in [&["--tcp", "-P", "2"][..], &["--connect"], &["--udp"]] {
+    for options in
+        [&["--tcp", "-P", "2"][..], &["--connect"], &["--udp"], &["--handshake", "tls"], &["--handshake", "quic"]]
+    {
         let document = measured(&server, &[options, &["--shared-key-file", &key]].concat());
+        // In TLS both ends have the keys of the conversation; QUIC has a key of the server's.
+        let is_mutual = document.pointer("/handshake/client_authenticated") == Some(&Value::Bool(true));
+        assert_eq!(is_mutual, options.contains(&"tls"), "{options:?}: {document:#}");
         assert_eq!(document["termination"]["outcome"], "complete", "{options:?}: {document:#}");
         assert!(number(&document, "/transactions") > 100.0, "{options:?}: {document:#}");
     }
@@ -58,7 +96,14 @@ fn a_server_with_tls_answers_every_kind() {
 /// A round trip of 20.1 ms: the exact one round trip in virtual time, with and without a handshake.
 #[test]
 fn an_emulated_path_has_its_round_trip() {
-    for (options, round_trips) in [(&["--tcp"][..], 1.0), (&["--connect"], 2.0), (&["--udp"], 1.0)] {
+    for (options, round_trips) in [
+        (&["--tcp"][..], 1.0),
+        (&["--connect"], 2.0),
+        (&["--udp"], 1.0),
+        // TCP's, TLS's and the request's; QUIC has one less.
+        (&["--handshake", "tls"], 3.0),
+        (&["--handshake", "quic"], 2.0),
+    ] {
         let arguments = [&["linerate", "rr", "far", "-t", "3s", "--json", "--quiet"][..], options].concat();
         let document: Value = run(lab_command("300m-20ms", &arguments), LIMIT).expect_code(0).json();
         let expected = 20.1e6 * round_trips;

@@ -6,6 +6,7 @@ use linerate_analysis::latency_histogram::LatencyHistogram;
 use linerate_model::path::UnknownValue;
 use linerate_model::report::TestTermination;
 use linerate_model::rr::RrMode;
+use linerate_model::tls::TlsProperties;
 use linerate_units::serde::nanoseconds;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,9 @@ pub struct RrDocument {
     pub termination: TestTermination,
     /// Kind of transaction.
     pub mode: RrMode,
+    /// Handshake of each transaction, as negotiated before the test; `None` for kinds without TLS, and when none succeeded.
+    #[serde(default)]
+    pub handshake: Option<TlsProperties>,
     /// Bytes of a request.
     pub request_bytes: u64,
     /// Bytes of a response.
@@ -50,7 +54,8 @@ pub struct RrDocument {
     pub transactions: u64,
     /// Transactions completed per second of the measured time.
     pub transactions_per_second: Option<f64>,
-    /// Requests without a response within the time limit (UDP only).
+    /// Transactions without a response within the time limit, and handshakes that failed; `None` for `tcp` and `connect`, where
+    /// one ends its flow.
     pub lost: Option<u64>,
     /// Scheduled transactions that were not complete at the end. The latency has the time until then: they took longer.
     pub unfinished: u64,

@@ -37,4 +37,5 @@ pub mod stream;
 pub mod summary;
 pub mod tcp_info;
 pub mod throughput;
+pub mod tls;
 pub mod traffic_profile;

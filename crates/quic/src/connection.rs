@@ -54,6 +54,14 @@ impl ServedConnection {
         if token != self.session.token {
             return Err(QuicError::Refused("the token is not this session's".to_owned()));
         }
+        if let Some(exchange) = &self.session.exchange {
+            let share = self.session.share.traffic_share();
+            let answer = exchange.answer(&mut request, &mut reply, share.as_ref());
+            let answered = tokio::time::timeout(IDLE_TIMEOUT + GRACE, answer).await;
+            answered.map_err(|_| QuicError::Lost("the client is too slow".to_owned()))??;
+            let _ = tokio::time::timeout(IDLE_TIMEOUT, self.connection.closed()).await;
+            return Ok(());
+        }
         let document = stream::read_document(&mut request, MAX_REQUEST_LENGTH).await?;
         let parsed = QuicRequest::decode(&document).map_err(|cause| QuicError::lost(&cause))?;
         // Early data may be a repetition: only an echo is answered before the handshake is complete.

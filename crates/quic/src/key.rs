@@ -5,11 +5,11 @@ use std::sync::Arc;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::Ed25519KeyPair;
 use linerate_engine::tls::{KeyPin, PinnedKey, pin_of_public_key};
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, aws_lc_rs as provider};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::server::AlwaysResolvesServerRawPublicKeys;
+use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::sign::CertifiedKey;
 use rustls::{CipherSuite, Error};
 
@@ -33,6 +33,8 @@ fn failed(operation: &str, cause: &dyn core::fmt::Display) -> QuicError {
 pub(crate) struct ServerKey {
     pub(crate) pin: KeyPin,
     pub(crate) configuration: Arc<QuicServerConfig>,
+    /// The same without tickets, so that each handshake is full.
+    pub(crate) fresh: Arc<QuicServerConfig>,
 }
 
 impl ServerKey {
@@ -54,10 +56,15 @@ impl ServerKey {
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::new(certified))));
         tls.alpn_protocols = vec![PROTOCOL.to_vec()];
+        let mut fresh = tls.clone();
+        fresh.session_storage = Arc::new(NoServerSessionStorage {});
+        fresh.send_tls13_tickets = 0;
         // The only other value that QUIC permits is 0 (RFC 9001 section 4.6.1).
         tls.max_early_data_size = u32::MAX;
-        let configuration = QuicServerConfig::try_from(tls).map_err(|cause| Error::General(cause.to_string()))?;
-        Ok(Self { pin, configuration: Arc::new(configuration) })
+        let [configuration, fresh] = [tls, fresh].map(QuicServerConfig::try_from);
+        let failed = |cause: NoInitialCipherSuite| Error::General(cause.to_string());
+        let (configuration, fresh) = (configuration.map_err(failed)?, fresh.map_err(failed)?);
+        Ok(Self { pin, configuration: Arc::new(configuration), fresh: Arc::new(fresh) })
     }
 }
 

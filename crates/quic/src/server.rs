@@ -1,30 +1,40 @@
 //! The endpoint of a server: one UDP port and one thread for the QUIC connections of all sessions.
 
+use core::time::Duration;
 use std::collections::HashMap;
-use std::net::UdpSocket;
+use std::net::{IpAddr, UdpSocket};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
 
-use linerate_engine::server::{QuicGrant, QuicService, QuicSession, QuicSessionRequest, ServiceLease, ServiceShare};
-use linerate_sys::host;
+use linerate_engine::server::{
+    QuicExchange, QuicGrant, QuicService, QuicSession, QuicSessionRequest, ServiceLease, ServiceShare,
+};
 use linerate_sys::net::UdpOptions;
+use linerate_sys::{clock, host};
 use linerate_units::{ByteCount, Port};
 use linerate_wire::cookie::{SessionToken, TOKEN_LENGTH};
 use linerate_wire::quic::{ConnectionTag, QuicOrder, QuicReady};
+use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Connection, Endpoint, EndpointConfig, Incoming, TokioRuntime, VarInt};
 use tokio::sync::oneshot;
 
 use crate::connection::ServedConnection;
 use crate::error::QuicError;
+use crate::exchange::ServedExchange;
 use crate::key::ServerKey;
+use crate::numbers::UsedNumbers;
 use crate::socket::{self, CountingSocket};
 use crate::transport::{self, MAX_PAYLOAD, WINDOW};
 
-/// Most connections of a session at once: a transfer, and what the network still has of earlier ones.
+/// Most connections of a session at once: a transfer or a flow, and what the network still has of earlier ones.
 const MAX_SESSION_CONNECTIONS: usize = 4;
 
-/// Open connections from which on a client has to confirm its address before a handshake (RFC 9000 section 8.1.2).
+/// Incomplete handshakes from which on a client has to confirm its address before another (RFC 9000 section 8.1.2).
 const MAX_UNVALIDATED: usize = 64;
+
+/// Memory of a handshake with its connection, which remains for three timeouts after its end (RFC 9000 section 10.2).
+const HANDSHAKE_MEMORY: ByteCount = ByteCount::from_kibibytes(64);
 
 /// Smallest windows with which a session is served.
 const MIN_WINDOW: ByteCount = ByteCount::from_mebibytes(1);
@@ -71,30 +81,47 @@ impl QuicServer {
         *running = Some(Arc::clone(&endpoint));
         Ok(endpoint)
     }
+
+    /// An endpoint for one session.
+    fn own_endpoint(&self) -> Result<Arc<RunningEndpoint>, QuicError> {
+        Ok(Arc::new(RunningEndpoint::start(socket::bind(&self.options.udp)?)?))
+    }
 }
 
 impl QuicService for QuicServer {
     fn open(&self, request: QuicSessionRequest) -> Result<QuicGrant, String> {
-        let endpoint = self.endpoint().map_err(|error| error.to_string())?;
-        let (window, memory) = windows(&request.share)
-            .ok_or("the server has no memory left for QUIC connections: try again when it has fewer clients")?;
+        let served = request.exchange.map(ServedExchange::new).transpose().map_err(|error| error.to_string())?;
+        let granted = match &served {
+            Some(served) => exchange_windows(&request.share, &served.exchange),
+            None => windows(&request.share),
+        };
+        let (window, memory) =
+            granted.ok_or("the server has no memory left for QUIC connections: try again when it has fewer clients")?;
+        // A thread of its own has its own processor time; a given port is for all.
+        let is_alone = served.is_some() && self.options.udp.port.is_none();
+        let endpoint = if is_alone { self.own_endpoint() } else { self.endpoint() };
+        let endpoint = endpoint.map_err(|error| error.to_string())?;
         let (mut tag, mut token) = ([0; 16], [0; TOKEN_LENGTH]);
         host::random_bytes(&mut tag)
             .and_then(|()| host::random_bytes(&mut token))
             .map_err(|cause| cause.to_string())?;
         let (tag, token) = (ConnectionTag::random(tag), SessionToken::random(token));
+        let flows = served.as_ref().map_or(1, |served| served.exchange.flows);
         let entry = Arc::new(SessionEntry {
             order: request.order,
             token,
             share: request.share,
             window,
+            exchange: served,
+            limit: MAX_SESSION_CONNECTIONS * usize::try_from(flows).unwrap_or(1),
+            configuration: OnceLock::new(),
             active: AtomicUsize::new(0),
             state: Mutex::default(),
             _memory: memory,
         });
         lock(&endpoint.sessions).insert(tag, Arc::clone(&entry));
         let ready = QuicReady { port: endpoint.port, key: endpoint.key, tag, token };
-        Ok(QuicGrant { ready, session: Box::new(GrantedSession { tag, entry, endpoint }) })
+        Ok(QuicGrant { ready, session: Box::new(GrantedSession { tag, entry, endpoint, is_alone }) })
     }
 }
 
@@ -109,6 +136,13 @@ fn windows(share: &ServiceShare) -> Option<(ByteCount, ServiceLease)> {
         window = ByteCount::new(window.get() / 2);
     }
     None
+}
+
+/// Windows of connections for one message, of as many as the client has flows.
+fn exchange_windows(share: &ServiceShare, exchange: &QuicExchange) -> Option<(ByteCount, ServiceLease)> {
+    let window = transport::exchange_window(exchange.request);
+    let memory = (window + HANDSHAKE_MEMORY) * u64::from(exchange.flows);
+    share.lease(memory, 1).map(|lease| (window, lease))
 }
 
 /// Most memory of a connection with such windows. Payload that is read as it comes, in any order, is not kept, and what is sent has
@@ -126,6 +160,12 @@ pub(crate) struct SessionEntry {
     pub(crate) share: ServiceShare,
     /// Windows of a transfer.
     pub(crate) window: ByteCount,
+    /// Message that each connection answers; `None` for requests that name theirs.
+    pub(crate) exchange: Option<ServedExchange>,
+    /// Most connections at once.
+    limit: usize,
+    /// Settings of the connections, which depend on the route to the client.
+    configuration: OnceLock<Arc<quinn::ServerConfig>>,
     /// Number of running transfers.
     pub(crate) active: AtomicUsize,
     state: Mutex<SessionConnections>,
@@ -135,24 +175,44 @@ pub(crate) struct SessionEntry {
 /// Connections of a session.
 #[derive(Debug, Default)]
 struct SessionConnections {
-    /// Number of the latest one: each is admitted once.
-    last: Option<u32>,
+    /// Numbers of earlier ones: each is admitted once.
+    used: UsedNumbers,
     open: Vec<Connection>,
     /// True once the session is over.
     is_over: bool,
 }
 
 impl SessionEntry {
-    /// True when a connection with this number may begin: none had it, or a later one.
+    /// True when a connection with this number may begin: none had it.
     fn is_expected(&self, number: u32) -> bool {
         let mut state = lock(&self.state);
         state.open.retain(|connection| connection.close_reason().is_none());
-        let is_new = state.last.is_none_or(|last| number > last);
-        is_new && !state.is_over && state.open.len() < MAX_SESSION_CONNECTIONS
+        state.used.is_new(number) && !state.is_over && state.open.len() < self.limit
     }
 
     fn mark_used(&self, number: u32) {
-        lock(&self.state).last = Some(number);
+        lock(&self.state).used.mark(number);
+    }
+
+    /// Settings of connections from `peer`.
+    fn configuration(
+        &self,
+        usual: &quinn::ServerConfig,
+        fresh: &Arc<QuicServerConfig>,
+        peer: IpAddr,
+    ) -> Arc<quinn::ServerConfig> {
+        let new = || {
+            let mut configuration = usual.clone();
+            if self.exchange.is_some() {
+                configuration.crypto = Arc::<QuicServerConfig>::clone(fresh);
+                configuration.transport_config(transport::exchange_transport(self.window));
+            } else {
+                let control = self.order.congestion_control;
+                configuration.transport_config(transport::transport(control, peer, self.window));
+            }
+            Arc::new(configuration)
+        };
+        Arc::clone(self.configuration.get_or_init(new))
     }
 
     /// Keeps the connection until the session ends.
@@ -172,11 +232,19 @@ struct GrantedSession {
     tag: ConnectionTag,
     entry: Arc<SessionEntry>,
     endpoint: Arc<RunningEndpoint>,
+    /// True when the endpoint is for this session only.
+    is_alone: bool,
 }
 
 impl QuicSession for GrantedSession {
     fn is_active(&self) -> bool {
         self.entry.active.load(Ordering::Relaxed) > 0
+    }
+
+    fn end(self: Box<Self>) -> Option<Duration> {
+        let endpoint = self.is_alone.then(|| Arc::clone(&self.endpoint));
+        drop(self);
+        Arc::into_inner(endpoint?)?.finish()
     }
 }
 
@@ -200,7 +268,9 @@ struct RunningEndpoint {
     key: linerate_wire::key_pin::KeyPin,
     sessions: Sessions,
     /// Ends the thread when it is dropped.
-    _running: oneshot::Sender<()>,
+    running: oneshot::Sender<()>,
+    /// Returns its processor time.
+    thread: JoinHandle<Duration>,
 }
 
 impl RunningEndpoint {
@@ -215,7 +285,7 @@ impl RunningEndpoint {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let acceptor = EndpointAcceptor::new(&runtime, socket, key, Arc::clone(&sessions))?;
         let thread = std::thread::Builder::new().name("quic".to_owned());
-        thread
+        let thread = thread
             .spawn(move || {
                 runtime.block_on(async move {
                     tokio::select! {
@@ -223,9 +293,16 @@ impl RunningEndpoint {
                         _ = stop => {}
                     }
                 });
+                clock::thread_cpu_time()
             })
             .map_err(failed)?;
-        Ok(Self { port, key: hash, sessions, _running: running })
+        Ok(Self { port, key: hash, sessions, running, thread })
+    }
+
+    /// Ends the thread; returns its processor time.
+    fn finish(self) -> Option<Duration> {
+        drop(self.running);
+        self.thread.join().ok()
     }
 }
 
@@ -234,6 +311,8 @@ struct EndpointAcceptor {
     endpoint: Endpoint,
     socket: Arc<CountingSocket>,
     configuration: quinn::ServerConfig,
+    /// TLS without tickets.
+    fresh: Arc<QuicServerConfig>,
     sessions: Sessions,
 }
 
@@ -246,6 +325,7 @@ impl EndpointAcceptor {
     ) -> Result<Self, QuicError> {
         let _context = runtime.enter();
         let socket = CountingSocket::new(socket)?;
+        let fresh = key.fresh;
         let mut configuration = quinn::ServerConfig::with_crypto(key.configuration);
         // A measurement is of one path: packets from another address are not taken for the client's.
         configuration.migration(false);
@@ -256,7 +336,7 @@ impl EndpointAcceptor {
             Arc::new(TokioRuntime),
         );
         let endpoint = endpoint.map_err(|cause| QuicError::io("starting the QUIC endpoint", &cause))?;
-        Ok(Self { endpoint, socket, configuration, sessions })
+        Ok(Self { endpoint, socket, configuration, fresh, sessions })
     }
 
     async fn run(&self) {
@@ -273,7 +353,7 @@ impl EndpointAcceptor {
             session.is_expected(number).then_some((session, number))
         });
         let Some((session, number)) = session else { return incoming.ignore() };
-        if !incoming.remote_address_validated() && self.endpoint.open_connections() >= MAX_UNVALIDATED {
+        if !incoming.remote_address_validated() && self.socket.unvalidated_addresses() >= MAX_UNVALIDATED {
             // A client that cannot be asked to return has done so already.
             let _ = incoming.retry();
             return;
@@ -282,13 +362,11 @@ impl EndpointAcceptor {
     }
 
     fn accept(&self, incoming: Incoming, session: Arc<SessionEntry>, number: u32) {
-        let mut configuration = self.configuration.clone();
         let peer = incoming.remote_address();
-        let (control, window) = (session.order.congestion_control, session.window);
-        configuration.transport_config(transport::transport(control, peer.ip(), window));
+        let configuration = session.configuration(&self.configuration, &self.fresh, peer.ip());
         let budget = (!incoming.remote_address_validated()).then(|| self.socket.limit_unvalidated(peer));
         // A damaged packet takes nothing from the client whose identifier it has.
-        let Ok(connecting) = incoming.accept_with(Arc::new(configuration)) else { return };
+        let Ok(connecting) = incoming.accept_with(configuration) else { return };
         session.mark_used(number);
         // A server always can send before the handshake is complete.
         let Ok((connection, confirmed)) = connecting.into_0rtt() else { return };

@@ -131,6 +131,11 @@ impl CountingSocket {
         UnvalidatedAddress { address, budgets: Arc::clone(&self.unvalidated) }
     }
 
+    /// Number of addresses that have not shown that they receive.
+    pub(crate) fn unvalidated_addresses(&self) -> usize {
+        self.unvalidated.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// True where the address may have a datagram of that length.
     fn permits(&self, address: SocketAddr, length: usize) -> bool {
         let mut budgets = self.unvalidated.lock().unwrap_or_else(PoisonError::into_inner);

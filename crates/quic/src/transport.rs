@@ -17,6 +17,9 @@ pub(crate) const WINDOW: ByteCount = ByteCount::from_mebibytes(192);
 /// Window of all streams before a transfer: payload that no request asked for is not read.
 pub(crate) const FIRST_WINDOW: ByteCount = ByteCount::from_mebibytes(1);
 
+/// Least window of a connection for one message.
+const MIN_EXCHANGE_WINDOW: ByteCount = ByteCount::from_kibibytes(64);
+
 /// Least window of a transfer: with less, the threads of both ends take turns on a busy host, and neither shows that it is.
 const MIN_TRANSFER_WINDOW: ByteCount = ByteCount::from_mebibytes(16);
 
@@ -65,6 +68,27 @@ pub(crate) fn transport(control: QuicCongestionControl, peer: IpAddr, window: By
         .mtu_discovery_config(Some(discovery))
         .congestion_controller_factory(factory(control, initial));
     Arc::new(transport)
+}
+
+/// Settings of a connection that ends after one message of `message` bytes in this direction.
+pub(crate) fn exchange_transport(message: ByteCount) -> Arc<TransportConfig> {
+    let window = size_of(exchange_window(message));
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(1))
+        .max_concurrent_uni_streams(VarInt::from_u32(0))
+        .stream_receive_window(window)
+        .receive_window(window)
+        .send_window(FIRST_WINDOW.get())
+        .datagram_receive_buffer_size(None)
+        .max_idle_timeout(IdleTimeout::try_from(IDLE_TIMEOUT).ok())
+        .mtu_discovery_config(None);
+    Arc::new(transport)
+}
+
+/// Receive window of such a connection.
+pub(crate) fn exchange_window(message: ByteCount) -> ByteCount {
+    message.clamp(MIN_EXCHANGE_WINDOW, FIRST_WINDOW)
 }
 
 /// Window of all streams of a transfer over a connection with that round trip.

@@ -6,18 +6,20 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
 use linerate_engine::probe::{ProbeSession, ProbeTarget};
+use linerate_engine::rr::{self, QuicTransactionFailure, QuicTransactionTarget, QuicTransactions as _, RrOptions};
 use linerate_engine::server::{Server, ServerObserver, ServerOptions, SessionObserver};
 use linerate_model::direction::Direction;
 use linerate_model::event::TestEvent;
 use linerate_model::quic::{QuicCongestionControl, QuicHandshakeKind, QuicRun};
 use linerate_model::report::ServerOutput;
+use linerate_model::rr::RrMode;
 use linerate_sys::net::UdpOptions;
-use linerate_units::{BitRate, Port};
+use linerate_units::{BitRate, ByteCount, Port};
 use linerate_wire::key_pin::KeyPin;
 use linerate_wire::parameters::ServerLimits;
 use linerate_wire::quic::{ConnectionTag, QuicOrder, QuicReady, QuicTransferOrder};
 
-use linerate_quic::{QuicClient, QuicError, QuicServer, QuicServerOptions, QuicTarget};
+use linerate_quic::{QuicClient, QuicError, QuicExchanges, QuicServer, QuicServerOptions, QuicTarget};
 
 struct Silent;
 
@@ -135,6 +137,63 @@ fn handshakes_are_full_resumed_and_early() {
         [QuicHandshakeKind::Full, QuicHandshakeKind::Full, QuicHandshakeKind::Resumed, QuicHandshakeKind::ZeroRtt];
     assert_eq!(found.map(|handshake| handshake.kind), expected);
     assert!(found.iter().all(|handshake| handshake.answer > Duration::ZERO));
+}
+
+fn transactions(address: SocketAddr, flows: u32, sizes: [u64; 2]) -> linerate_documents::rr::RrDocument {
+    let target = ProbeTarget::new("127.0.0.1", Port::new(address.port()).expect("bound"));
+    let [request, response] = sizes.map(ByteCount::new);
+    let options = RrOptions {
+        request,
+        response,
+        flows,
+        time: Duration::from_millis(500),
+        quic: Some(Arc::new(QuicExchanges)),
+        ..RrOptions::new(target, RrMode::Quic)
+    };
+    let outcome = rr::run(&options, None, &mut |_| {});
+    assert_eq!(outcome.error, None);
+    outcome.document
+}
+
+#[test]
+fn transactions_have_a_full_handshake_each() {
+    let loopback = Loopback::start(ServerLimits::default());
+    for (flows, sizes) in [(1, [1, 1]), (3, [100_000, 300_000]), (80, [1, 1])] {
+        let document = transactions(loopback.address, flows, sizes);
+        assert!(document.transactions > 20 && document.lost == Some(0), "{document:#?}");
+        let handshake = document.handshake.expect("a handshake");
+        assert_eq!(handshake.text(), "TLS 1.3, raw public key (Ed25519)");
+        for processor in [document.near_processor_ns, document.far_processor_ns] {
+            // A signature and its verification alone take more than 20 µs at both ends together.
+            assert!(processor.is_some_and(|time| time > 1e4), "{processor:?}");
+        }
+        assert!(document.unknown.iter().any(|unknown| unknown.key == "handshake.cipher_suite"));
+    }
+}
+
+/// A flow whose packets get lost counts the transaction, and goes on.
+#[test]
+fn a_transaction_without_an_answer_is_counted() {
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let loopback = Loopback::start(ServerLimits::default());
+    let port = Port::new(silent.local_addr().expect("bound").port()).expect("bound");
+    let ready = QuicReady { port, ..loopback.ready() };
+    let one = ByteCount::new(1);
+    let target = QuicTransactionTarget {
+        address: loopback.address,
+        bind: None,
+        device: None,
+        ready,
+        numbers: Arc::default(),
+        request: one,
+        response: one,
+    };
+    let mut flow = QuicExchanges.open(target).expect("a socket");
+    for _ in 0..2 {
+        let failed = flow.transact(Duration::from_millis(100), &|| false).expect_err("no answer");
+        assert!(matches!(failed, QuicTransactionFailure::Failed(reason) if reason.contains("--timeout")));
+        assert_eq!(flow.transact(Duration::from_secs(9), &|| true), Err(QuicTransactionFailure::Stopped));
+    }
 }
 
 #[test]

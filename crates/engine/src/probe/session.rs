@@ -6,6 +6,7 @@ use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use linerate_model::rr::RrMode;
 use linerate_sys::data::train::DatagramMarking;
 use linerate_sys::net::{self, SocketSettings, UdpOptions};
 use linerate_sys::poll::{self, PollInterest};
@@ -15,9 +16,9 @@ use linerate_sys::{clock, host, tcp_info};
 use linerate_units::{BitRate, ByteCount, Port};
 use linerate_wire::cookie::{self, Cookie, SessionToken};
 use linerate_wire::probe::{
-    ConnectionNumber, EmptyContent, FarFacts, PROBE_FEATURE, RR_FEATURE, RateOrder, ReceiveOrder, RecordDetail,
-    ReflectorOpened, RrOrder, RrReady, RrReport, SendOrder, SentReport, ServerHello, StreamFeedback, StreamNumber,
-    StreamRef, StreamRequest,
+    ConnectionNumber, EmptyContent, FarFacts, PROBE_FEATURE, RR_FEATURE, RR_HANDSHAKE_FEATURE, RateOrder, ReceiveOrder,
+    RecordDetail, ReflectorOpened, RrOrder, RrReady, RrReport, SendOrder, SentReport, ServerHello, StreamFeedback,
+    StreamNumber, StreamRef, StreamRequest,
 };
 use linerate_wire::quic::{QUIC_FEATURE, QuicOrder, QuicReady};
 use linerate_wire::stamp::tlv::{self, StampTlv};
@@ -414,6 +415,17 @@ impl ProbeSession {
         if !self.hello.features.iter().any(|feature| feature == RR_FEATURE) {
             return Err(ProbeError::NoProbeService(AnsweringService::WithoutRequests));
         }
+        let has = |wanted: &str| self.hello.features.iter().any(|feature| feature == wanted);
+        if order.mode.has_handshake() && !has(RR_HANDSHAKE_FEATURE) {
+            let reason = "it was built without TLS, or is older than linerate 0.3".to_owned();
+            return Err(ProbeError::Refused { request: "rr".to_owned(), reason });
+        }
+        if order.mode == RrMode::Quic && !has(QUIC_FEATURE) {
+            return Err(ProbeError::Refused {
+                request: "rr".to_owned(),
+                reason: "it was built without QUIC".to_owned(),
+            });
+        }
         let _one_at_a_time = lock(&self.asking);
         self.link.send(&StreamRequest::Rr(order))?;
         self.link.wait_rr_ready()
@@ -430,9 +442,9 @@ impl ProbeSession {
         &self.link
     }
 
-    /// True when the conversation is in TLS.
-    pub(crate) const fn is_secured(&self) -> bool {
-        self.tls.is_some()
+    /// TLS of the conversation; `None` is none.
+    pub(crate) const fn tls(&self) -> Option<&TlsClient> {
+        self.tls.as_ref()
     }
 
     /// Establishes a TCP connection of this session, which begins with a TLS handshake where the conversation is in TLS.

@@ -22,6 +22,9 @@ const MAX_SLEEP: Duration = Duration::from_millis(100);
 /// Timer slack; by default sleeping is late by up to 50 µs (`PR_SET_TIMERSLACK`).
 const TIMER_SLACK: Duration = Duration::from_nanos(1);
 
+/// Least time between two transactions that fail: a server that is gone is not asked without end.
+const FAILURE_PAUSE: Duration = Duration::from_millis(10);
+
 /// Length of an interval of the record.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -71,6 +74,8 @@ pub(super) struct FlowRecord {
     pub(super) measured: Duration,
     pub(super) processor: Duration,
     pub(super) failure: Option<String>,
+    /// Reason of the first lost transaction, where it is known.
+    pub(super) loss: Option<String>,
 }
 
 impl FlowRecord {
@@ -251,6 +256,12 @@ impl Flow {
                 self.transactions.store(self.record.transactions, Ordering::Relaxed);
             }
             Ok(false) => self.record.lose(since_start),
+            Err(TransactionFailure::Failed(reason)) => {
+                self.record.loss.get_or_insert(reason);
+                self.record.lose(since_start);
+                self.sleep_until((sent + FAILURE_PAUSE).min(self.end));
+                return Ok(clock::monotonic_now());
+            }
             Err(failure) => {
                 self.record.leave(now.since(intended.unwrap_or(sent)));
                 return Err(failure);

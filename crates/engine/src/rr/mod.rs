@@ -33,7 +33,8 @@ use crate::course::{self, AbortReason};
 use crate::probe::messages::FarFacts;
 use crate::probe::{ProbeError, ProbeSession, ProbeTarget};
 use flow::{FlowRecord, FlowThread, FlowWatch};
-use mode::Transactor;
+use mode::{FlowSource, Transactor};
+pub use mode::{QuicTransactionFailure, QuicTransactionTarget, QuicTransactions, QuicTransactor};
 use record::RrRecord;
 use schedule::RequestSchedule;
 
@@ -65,8 +66,10 @@ pub struct RrOptions {
     pub rate: Option<f64>,
     /// Seed of random intervals; `None` for equal ones.
     pub poisson: Option<u64>,
-    /// Time limit of a response; after it, a UDP request is lost and a TCP flow has failed.
+    /// Time limit of a response; after it, a TCP flow has failed, and the transaction of another one is lost.
     pub timeout: Duration,
+    /// QUIC of this process; `None` is none.
+    pub quic: Option<Arc<dyn QuicTransactions>>,
 }
 
 impl RrOptions {
@@ -76,7 +79,18 @@ impl RrOptions {
         let timeout = Duration::from_secs(if mode == RrMode::Udp { 1 } else { 10 });
         let one = ByteCount::new(1);
         let time = Duration::from_secs(10);
-        Self { target, mode, request: one, response: one, flows: 1, time, rate: None, poisson: None, timeout }
+        Self {
+            target,
+            mode,
+            request: one,
+            response: one,
+            flows: 1,
+            time,
+            rate: None,
+            poisson: None,
+            timeout,
+            quic: None,
+        }
     }
 }
 
@@ -127,10 +141,11 @@ fn measure(record: &mut RrRecord<'_>) -> Result<(), AbortReason> {
     record.far = session.facts().ok();
     let order =
         RrOrder { mode: options.mode, request: options.request, response: options.response, flows: options.flows };
-    let ready = mode::reachable(&session, options, session.far_rr(order)?)?;
+    let (source, handshake) = FlowSource::prepare(&session, options, session.far_rr(order)?)?;
+    record.take_handshake(handshake);
     let watch = Arc::new(FlowWatch::new(options.timeout));
     let transactors: Vec<Box<dyn Transactor>> =
-        (0..options.flows).map(|_| mode::open(&session, options, ready)).collect::<Result<_, _>>()?;
+        (0..options.flows).map(|_| source.open(&session, options)).collect::<Result<_, _>>()?;
     let start = clock::monotonic_now() + START_DELAY;
     let flows: Vec<FlowThread> = (0..options.flows)
         .zip(transactors)
@@ -179,16 +194,21 @@ fn conclude(record: &mut RrRecord<'_>, flows: &[FlowRecord], far: &Result<RrRepo
     }
 }
 
-/// A test of which all flows failed has failed; the server may know why.
+/// A test of which all flows or all transactions failed has failed; the server may know why.
 fn judge(flows: &[FlowRecord], far: &Result<RrReport, ProbeError>) -> Result<(), AbortReason> {
-    let failures: Vec<&String> = flows.iter().filter_map(|flow| flow.failure.as_ref()).collect();
-    let Some(first) = failures.first() else { return Ok(()) };
-    if let Ok(RrReport { ended_by_limit: Some(limit), .. }) = far {
+    let has_loss = flows.iter().any(|flow| flow.failure.is_some() || flow.loss.is_some());
+    if let Ok(RrReport { ended_by_limit: Some(limit), .. }) = far
+        && has_loss
+    {
         let reason =
             format!("this server lets a session cause traffic for at most {} (--server-max-duration)", display(*limit));
         return Err(ProbeError::Refused { request: "rr".to_owned(), reason }.into());
     }
-    if failures.len() == flows.len() { Err(ProbeError::System((*first).clone()).into()) } else { Ok(()) }
+    let is_empty = flows.iter().all(|flow| flow.transactions == 0);
+    let failure = |flow: &FlowRecord| flow.failure.clone().or_else(|| flow.loss.clone().filter(|_| is_empty));
+    let failures: Vec<String> = flows.iter().filter_map(failure).collect();
+    let Some(first) = failures.first() else { return Ok(()) };
+    if failures.len() == flows.len() { Err(ProbeError::System(first.clone()).into()) } else { Ok(()) }
 }
 
 fn display(time: Duration) -> String {

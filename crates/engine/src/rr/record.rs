@@ -7,6 +7,7 @@ use linerate_documents::rr::{LatencyBucket, LatencySummary, RrDocument, RrInterv
 use linerate_documents::run::{ChartPanel, FigureUnit, SampleSeries};
 use linerate_model::path::UnknownValue;
 use linerate_model::rr::RrMode;
+use linerate_model::tls::TlsProperties;
 use linerate_sys::clock;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::serde::nanoseconds;
@@ -24,6 +25,9 @@ const HEADERS: u64 = 94;
 /// Packets of a transaction on a connection of its own, in each direction, with the closing.
 const PACKETS_PER_CONNECTION: u64 = 4;
 
+/// Bytes of a full handshake in one direction, at most, with a chain of certificates and the padding of QUIC.
+const HANDSHAKE: u64 = 8 << 10;
+
 /// Share of unfinished transactions from which the schedule was too fast.
 const MAX_UNFINISHED_SHARE: f64 = 0.01;
 
@@ -35,6 +39,7 @@ pub(super) struct RrRecord<'a> {
     started_at: u64,
     pub(super) peer_version: Option<String>,
     pub(super) far: Option<FarFacts>,
+    handshake: Option<TlsProperties>,
     flows: FlowSum,
     far_processor: Option<Duration>,
     unknown: Vec<UnknownValue>,
@@ -53,6 +58,7 @@ struct FlowSum {
     measured: Duration,
     processor: Duration,
     failures: Vec<String>,
+    losses: Vec<String>,
 }
 
 impl FlowSum {
@@ -73,6 +79,9 @@ impl FlowSum {
         self.processor += flow.processor;
         if let Some(failure) = &flow.failure {
             course::add_note(&mut self.failures, failure);
+        }
+        if let Some(loss) = &flow.loss {
+            course::add_note(&mut self.losses, loss);
         }
     }
 
@@ -120,6 +129,7 @@ impl<'a> RrRecord<'a> {
             started_at: nanoseconds(clock::realtime_now().since_unix_epoch()),
             peer_version: None,
             far: None,
+            handshake: None,
             flows: FlowSum::default(),
             far_processor: None,
             unknown: Vec::new(),
@@ -141,6 +151,20 @@ impl<'a> RrRecord<'a> {
         }
     }
 
+    /// Takes the properties of the handshakes, of which QUIC's library reports a part.
+    pub(super) fn take_handshake(&mut self, handshake: Option<TlsProperties>) {
+        let Some(properties) = &handshake else { return };
+        let values = [
+            ("handshake.key_algorithm", &properties.key_algorithm),
+            ("handshake.cipher_suite", &properties.cipher_suite),
+            ("handshake.key_exchange", &properties.key_exchange),
+        ];
+        for (key, _) in values.into_iter().filter(|(_, value)| value.is_none()) {
+            self.unknown(key, "the library does not report it");
+        }
+        self.handshake = handshake;
+    }
+
     pub(super) fn take_flows(&mut self, flows: &[FlowRecord]) {
         for flow in flows {
             self.flows.add(flow);
@@ -148,6 +172,10 @@ impl<'a> RrRecord<'a> {
         let failed = flows.iter().filter(|flow| flow.failure.is_some()).count();
         if let Some(first) = self.flows.failures.first().filter(|_| failed < flows.len()) {
             let text = format!("{failed} of {} flows failed: {first}", flows.len());
+            self.note(text);
+        }
+        if let Some(first) = self.flows.losses.first() {
+            let text = format!("{} transactions failed, the first: {first}", self.flows.lost);
             self.note(text);
         }
         let all = self.flows.latency.count();
@@ -164,18 +192,24 @@ impl<'a> RrRecord<'a> {
     pub(super) fn take_far(&mut self, report: RrReport) {
         self.far_processor = report.processor;
         if report.processor.is_none() {
-            self.unknown("far_processor_ns", "the server does not report it");
+            let reason = match self.options.mode {
+                RrMode::Quic => "the thread of the server's QUIC port serves other clients, too (--quic-port there)",
+                _ => "the server does not report it",
+            };
+            self.unknown("far_processor_ns", reason);
         }
     }
 
     /// Bytes of all transactions in one direction, with headers, at most.
     fn traffic(&self, message: ByteCount) -> ByteCount {
-        let packets = match self.options.mode {
-            RrMode::Connect => PACKETS_PER_CONNECTION,
-            RrMode::Tcp | RrMode::Udp => 1,
-        } + message.get() / 500;
+        let (packets, handshake) = match self.options.mode {
+            RrMode::Tls | RrMode::Quic => (2 * PACKETS_PER_CONNECTION, HANDSHAKE),
+            RrMode::Connect => (PACKETS_PER_CONNECTION, 0),
+            RrMode::Tcp | RrMode::Udp => (1, 0),
+        };
+        let packets = packets + (message.get() + handshake) / 500;
         let transactions = self.flows.transactions + self.flows.lost;
-        ByteCount::new(transactions.saturating_mul(message.get() + packets * HEADERS))
+        ByteCount::new(transactions.saturating_mul(message.get() + handshake + packets * HEADERS))
     }
 
     fn explain_missing(&mut self) {
@@ -204,6 +238,7 @@ impl<'a> RrRecord<'a> {
             duration_ns: nanoseconds(clock::monotonic_now().since(self.started)),
             termination,
             mode: options.mode,
+            handshake: self.handshake.clone(),
             request_bytes: options.request.get(),
             response_bytes: options.response.get(),
             flows: options.flows,
@@ -216,7 +251,7 @@ impl<'a> RrRecord<'a> {
             measured_ns: known.then(|| nanoseconds(flows.measured)),
             transactions: flows.transactions,
             transactions_per_second: known.then(|| per_second(flows.transactions, flows.measured)),
-            lost: (options.mode == RrMode::Udp).then_some(flows.lost),
+            lost: options.mode.counts_losses().then_some(flows.lost),
             unfinished: flows.unfinished,
             latency: LatencySummary::of(&flows.latency),
             service_time: is_open.then(|| LatencySummary::of(&flows.service)).flatten(),

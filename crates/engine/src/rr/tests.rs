@@ -37,7 +37,8 @@ fn complete(options: &RrOptions) -> RrDocument {
 #[test]
 fn all_kinds_count_their_transactions() {
     let server = TestServer::start(ServerOptions::default());
-    for mode in RrMode::ALL {
+    // QUIC is a service of the process, which the tests of `quic` have.
+    for mode in RrMode::ALL.into_iter().filter(|mode| *mode != RrMode::Quic) {
         for (request, response, flows) in [(1, 1, 1), (100, 3000, 3), (3000, 100, 2)] {
             let [request, response] = [request, response].map(ByteCount::new);
             let time = Duration::from_millis(300);
@@ -47,9 +48,12 @@ fn all_kinds_count_their_transactions() {
             assert_eq!((latency.count, document.unfinished), (document.transactions, 0), "{mode:?}");
             assert_eq!(document.intervals.iter().map(|one| one.transactions).sum::<u64>(), document.transactions);
             assert_eq!(document.histogram.iter().map(|one| one.count).sum::<u64>(), document.transactions);
-            assert_eq!((document.lost, document.service_time), ((mode == RrMode::Udp).then_some(0), None));
+            assert_eq!((document.lost, document.service_time), (mode.counts_losses().then_some(0), None));
             assert!(document.failures.is_empty() && document.notes.is_empty(), "{mode:?}: {document:#?}");
             assert!(latency.min_ns <= latency.p50_ns && latency.p99_9_ns <= latency.max_ns && latency.min_ns > 1000);
+            let handshake = document.handshake.as_ref().map(linerate_model::tls::TlsProperties::text);
+            assert_eq!(handshake.is_some(), mode.has_handshake());
+            assert!(handshake.is_none_or(|text| text.starts_with("TLS 1.3, raw public key (Ed25519), X25519")));
             for processor in [document.near_processor_ns, document.far_processor_ns] {
                 assert!(processor.is_some_and(|time| (100.0..1e7).contains(&time)), "{mode:?}: {processor:?}");
             }
@@ -75,12 +79,19 @@ fn an_open_loop_keeps_its_rate() {
 fn a_server_without_time_left_names_its_limit() {
     let limits = ServerLimits { max_duration: Some(Duration::from_millis(500)), ..ServerLimits::default() };
     let server = TestServer::start(ServerOptions { limits, ..ServerOptions::default() });
-    for mode in [RrMode::Tcp, RrMode::Connect] {
+    for mode in [RrMode::Tcp, RrMode::Connect, RrMode::Tls] {
         let outcome = measure(&RrOptions { time: Duration::from_secs(20), ..options(&server, mode) });
         let error = outcome.error.expect("an error").to_string();
         assert!(error.contains("--server-max-duration") && error.contains("500 ms"), "{mode:?}: {error}");
         assert!(outcome.document.transactions > 0);
     }
+}
+
+#[test]
+fn a_build_without_quic_is_named() {
+    let server = TestServer::start(ServerOptions::default());
+    let error = measure(&options(&server, RrMode::Quic)).error.expect("an error").to_string();
+    assert!(error.contains("without QUIC"), "{error}");
 }
 
 #[test]

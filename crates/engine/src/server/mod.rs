@@ -54,7 +54,7 @@ use windows::WindowListener;
 
 pub use client_choices::ClientChoices;
 pub use dialer::DialTarget;
-pub use quic::{QuicGrant, QuicService, QuicSession, QuicSessionRequest};
+pub use quic::{QuicExchange, QuicGrant, QuicService, QuicSession, QuicSessionRequest};
 pub use reflector::StampOptions;
 pub use service::{ServiceAccess, ServiceLease, ServiceRefusal, ServiceSession, ServiceShare, TrafficShare};
 

@@ -5,7 +5,9 @@ use std::net::TcpStream;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::{ConnectionUse, KeyPin, ReceiveOutcome, TlsClientOptions, TlsError, TlsServerOptions};
+use linerate_model::tls::TlsProperties;
+
+use super::{ConnectionUse, KeyPin, ReceiveOutcome, TlsClientOptions, TlsError, TlsServerOptions, WaitDecision};
 use crate::control::ControlConnection;
 
 type Result<T> = core::result::Result<T, TlsError>;
@@ -22,6 +24,18 @@ impl TlsClient {
     /// Refuses.
     pub fn new(_: &TlsClientOptions, _: &str) -> Result<Self> {
         Err(refusal())
+    }
+
+    pub(crate) fn of_session_key(_: KeyPin, _: &str) -> Result<Self> {
+        Err(refusal())
+    }
+
+    pub(crate) fn stream(&self, _: TcpStream) -> Result<TlsStream> {
+        match *self {}
+    }
+
+    pub(crate) fn properties(&self, _: &TlsStream) -> Option<TlsProperties> {
+        match *self {}
     }
 
     pub(crate) fn join(&self, _: TcpStream, _: &[u8], _: Option<BorrowedFd<'_>>) -> Result<TcpStream> {
@@ -48,9 +62,42 @@ impl TlsServer {
         Err(refusal())
     }
 
+    pub(crate) fn with_new_key() -> Result<Self> {
+        Err(refusal())
+    }
+
     /// Pin of the server's key.
     #[must_use]
     pub fn pin(&self) -> Option<KeyPin> {
+        match *self {}
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum TlsStream {}
+
+impl TlsStream {
+    pub(crate) fn accept(_: TcpStream, server: &Arc<TlsServer>, _: WaitDecision<'_>) -> Result<Self> {
+        match **server {}
+    }
+
+    pub(crate) fn handshake_bytes(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) fn send(&mut self, _: &[u8], _: WaitDecision<'_>) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn send_last(&mut self, _: &[u8], _: WaitDecision<'_>) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn receive(&mut self, _: &mut [u8], _: WaitDecision<'_>) -> Result<usize> {
+        match *self {}
+    }
+
+    pub(crate) fn receive_end(&mut self, _: WaitDecision<'_>) -> Result<()> {
         match *self {}
     }
 }

@@ -14,7 +14,7 @@ use super::{ConnectionUse, ReceiveOutcome, ServerTrust, TlsError, TlsServer};
 
 /// Most bytes of a peer before its handshake is complete: a chain of certificates has a few thousand. It bounds the memory
 /// of a connection of which nothing is known.
-const MAX_HANDSHAKE: usize = 32 << 10;
+pub(super) const MAX_HANDSHAKE: usize = 32 << 10;
 
 /// A TLS connection, without its socket.
 pub(crate) struct TlsChannel {

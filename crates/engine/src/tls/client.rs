@@ -14,9 +14,12 @@ use rustls::sign::SingleCertAndKey;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
+use linerate_model::tls::TlsProperties;
+
 use super::channel::TlsChannel;
 use super::identity::{self, PinnedKey, Result, SharedKeys};
-use super::{ConnectionUse, ServerTrust, TlsClientOptions, TlsError};
+use super::stream::TlsStream;
+use super::{ConnectionUse, KeyPin, ServerTrust, TlsClientOptions, TlsError};
 use crate::control::{ControlConnection, ControlRead};
 
 /// Time limit of a handshake.
@@ -27,8 +30,10 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct TlsClient {
     control: Arc<ClientConfig>,
     data: Arc<ClientConfig>,
+    secured: Arc<ClientConfig>,
     name: ServerName<'static>,
     trust: ServerTrust,
+    has_certificate: bool,
 }
 
 impl TlsClient {
@@ -44,7 +49,7 @@ impl TlsClient {
             .map_err(refused)?
             .dangerous()
             .with_custom_certificate_verifier(verifier(&options.trust, shared.as_ref())?);
-        let mut control = match (shared, &options.certificate) {
+        let mut config = match (shared, &options.certificate) {
             (Some(keys), _) => {
                 let resolver = AlwaysResolvesClientRawPublicKeys::new(Arc::new(keys.client));
                 builder.with_client_cert_resolver(Arc::new(resolver))
@@ -55,17 +60,47 @@ impl TlsClient {
             }
             (None, None) => builder.with_no_client_auth(),
         };
-        control.resumption = Resumption::disabled();
-        control.enable_sni = matches!(options.trust, ServerTrust::System | ServerTrust::Authorities(_));
-        let mut data = control.clone();
-        control.alpn_protocols = vec![ConnectionUse::Control.protocol().to_vec()];
-        data.alpn_protocols = vec![ConnectionUse::Data.protocol().to_vec()];
+        config.resumption = Resumption::disabled();
+        config.enable_sni = matches!(options.trust, ServerTrust::System | ServerTrust::Authorities(_));
+        let with_use = |usage: ConnectionUse| {
+            let mut config = config.clone();
+            config.alpn_protocols = vec![usage.protocol().to_vec()];
+            Arc::new(config)
+        };
+        let [control, data, secured] = ConnectionUse::ALL.map(with_use);
         Ok(Self {
             name: server_name(host, &options.trust)?,
-            control: Arc::new(control),
-            data: Arc::new(data),
+            control,
+            data,
+            secured,
             trust: options.trust.clone(),
+            has_certificate: options.certificate.is_some(),
         })
+    }
+
+    /// Client of a server whose key a session without TLS has named.
+    pub(crate) fn of_session_key(pin: KeyPin, host: &str) -> Result<Self> {
+        Self::new(&TlsClientOptions { trust: ServerTrust::Pin(pin), certificate: None }, host)
+    }
+
+    /// Connection that stays in TLS, over a blocking socket; its first message begins the handshake.
+    pub(crate) fn stream(&self, socket: TcpStream) -> Result<TlsStream> {
+        Ok(TlsStream::of_client(self.connection(ConnectionUse::Secured)?, socket, self.trust.clone()))
+    }
+
+    /// Properties of a connection whose handshake is complete.
+    pub(crate) fn properties(&self, stream: &TlsStream) -> Option<TlsProperties> {
+        stream.properties(self.has_certificate)
+    }
+
+    fn connection(&self, usage: ConnectionUse) -> Result<ClientConnection> {
+        let config = match usage {
+            ConnectionUse::Control => &self.control,
+            ConnectionUse::Data => &self.data,
+            ConnectionUse::Secured => &self.secured,
+        };
+        ClientConnection::new(Arc::clone(config), self.name.clone())
+            .map_err(|cause| TlsError(format!("preparing TLS: {cause}")))
     }
 
     /// Joins a data connection to its session: sends the cookie inside TLS, after which both ends go on without.
@@ -87,10 +122,7 @@ impl TlsClient {
         usage: ConnectionUse,
         cancel: Option<BorrowedFd<'_>>,
     ) -> Result<ControlConnection> {
-        let config = if usage == ConnectionUse::Control { &self.control } else { &self.data };
-        let connection = ClientConnection::new(Arc::clone(config), self.name.clone())
-            .map_err(|cause| TlsError(format!("preparing TLS: {cause}")))?;
-        let channel = TlsChannel::of_client(connection, self.trust.clone());
+        let channel = TlsChannel::of_client(self.connection(usage)?, self.trust.clone());
         let failed = |cause: std::io::Error| {
             TlsError(format!("the TLS handshake with the server: {}", linerate_sys::describe_os_error(&cause)))
         };

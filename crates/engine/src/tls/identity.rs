@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
@@ -21,7 +21,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, RootCertStore, SignatureScheme,
 };
 
-use super::{CertificateFiles, KeyPin, TlsError};
+use super::{CertificateFiles, KeyPin, TlsError, properties};
 
 /// Longest file of keys or certificates.
 const MAX_FILE: u64 = 4 << 20;
@@ -182,6 +182,7 @@ pub struct PinnedKey {
     algorithms: WebPkiSupportedAlgorithms,
     verifications: AtomicU64,
     was_wrong: AtomicBool,
+    algorithm: OnceLock<Option<String>>,
 }
 
 impl PinnedKey {
@@ -189,7 +190,13 @@ impl PinnedKey {
     #[must_use]
     pub fn new(pin: KeyPin) -> Arc<Self> {
         let algorithms = provider().signature_verification_algorithms;
-        Arc::new(Self { pin, algorithms, verifications: AtomicU64::new(0), was_wrong: AtomicBool::new(false) })
+        Arc::new(Self {
+            pin,
+            algorithms,
+            verifications: AtomicU64::new(0),
+            was_wrong: AtomicBool::new(false),
+            algorithm: OnceLock::new(),
+        })
     }
 
     /// Number of signatures verified so far: a resumed handshake has none.
@@ -202,8 +209,14 @@ impl PinnedKey {
         self.was_wrong.load(Ordering::Relaxed)
     }
 
+    /// Algorithm of the key, for example `Ed25519`; `None` before the first handshake, and for unknown ones.
+    pub fn algorithm(&self) -> Option<String> {
+        self.algorithm.get().cloned().flatten()
+    }
+
     fn check(&self, public_key: &[u8]) -> core::result::Result<(), Error> {
         if pin_of_public_key(public_key) == self.pin {
+            self.algorithm.get_or_init(|| properties::key_algorithm(public_key));
             return Ok(());
         }
         self.was_wrong.store(true, Ordering::Relaxed);

@@ -19,16 +19,20 @@ pub mod fuzzing;
 #[cfg(feature = "tls")]
 mod identity;
 #[cfg(feature = "tls")]
+mod properties;
+#[cfg(feature = "tls")]
 mod records;
 #[cfg(feature = "tls")]
 mod server;
+#[cfg(feature = "tls")]
+mod stream;
 #[cfg(all(test, feature = "tls"))]
 mod tests;
 
 use std::path::PathBuf;
 
 #[cfg(not(feature = "tls"))]
-pub(crate) use absent::TlsChannel;
+pub(crate) use absent::{TlsChannel, TlsStream};
 #[cfg(not(feature = "tls"))]
 pub use absent::{TlsClient, TlsServer};
 #[cfg(feature = "tls")]
@@ -40,6 +44,8 @@ pub use identity::{PinnedKey, pin_of_public_key};
 pub use linerate_wire::key_pin::KeyPin;
 #[cfg(feature = "tls")]
 pub use server::TlsServer;
+#[cfg(feature = "tls")]
+pub(crate) use stream::TlsStream;
 
 /// Result of reading from the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +112,9 @@ pub struct TlsServerOptions {
     pub client_authorities: Option<PathBuf>,
 }
 
+/// Decides after each wait of a socket, and after each part of a handshake: an error ends.
+pub(crate) type WaitDecision<'a> = &'a mut dyn FnMut(Option<std::io::Error>) -> Result<(), TlsError>;
+
 /// Failure of TLS: what was tried, the reason, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -118,15 +127,22 @@ pub(crate) enum ConnectionUse {
     Control,
     /// TLS ends after the cookie: a data connection.
     Data,
+    /// All of it is in TLS: a connection whose encryption is measured.
+    Secured,
 }
 
 impl ConnectionUse {
+    /// All uses.
+    #[cfg(feature = "tls")]
+    const ALL: [Self; 3] = [Self::Control, Self::Data, Self::Secured];
+
     /// Name in the handshake.
     #[cfg(feature = "tls")]
     const fn protocol(self) -> &'static [u8] {
         match self {
             Self::Control => b"linerate/1",
             Self::Data => b"linerate-data/1",
+            Self::Secured => b"linerate-secured/1",
         }
     }
 }

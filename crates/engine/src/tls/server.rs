@@ -58,6 +58,11 @@ impl TlsServer {
         })
     }
 
+    /// TLS with a new key, for one session that is without TLS.
+    pub(crate) fn with_new_key() -> Result<Self> {
+        Self::new(&TlsServerOptions { identity: ServerIdentity::NewKey, client_authorities: None })
+    }
+
     /// Pin of the server's key, for clients; `None` with a shared key, which they have already.
     #[must_use]
     pub fn pin(&self) -> Option<KeyPin> {
@@ -70,9 +75,7 @@ impl TlsServer {
         hello: &ClientHello<'_>,
     ) -> core::result::Result<(Arc<ServerConfig>, ConnectionUse), &'static str> {
         let mut offered = hello.alpn().into_iter().flatten();
-        let usage = offered.find_map(|name| {
-            [ConnectionUse::Control, ConnectionUse::Data].into_iter().find(|usage| usage.protocol() == name)
-        });
+        let usage = offered.find_map(|name| ConnectionUse::ALL.into_iter().find(|usage| usage.protocol() == name));
         let Some(usage) = usage else { return Err("the client does not ask for linerate (ALPN)") };
         let wants_raw = hello.server_cert_types().is_some_and(|types| types.contains(&CertificateType::RawPublicKey));
         let config = match &self.certified {
@@ -112,8 +115,7 @@ fn config(key: Arc<dyn ResolvesServerCert>, clients: Option<Arc<dyn ClientCertVe
         None => builder.with_no_client_auth(),
     };
     let mut config = builder.with_cert_resolver(key);
-    config.alpn_protocols =
-        [ConnectionUse::Control, ConnectionUse::Data].map(|usage| usage.protocol().to_vec()).to_vec();
+    config.alpn_protocols = ConnectionUse::ALL.map(|usage| usage.protocol().to_vec()).to_vec();
     // Nothing of a connection is of use in another one.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;

@@ -20,6 +20,8 @@ pub fn sentence(document: &RrDocument) -> String {
         RrMode::Tcp => "TCP",
         RrMode::Connect => "TCP connection",
         RrMode::Udp => "UDP",
+        RrMode::Tls => "TLS handshake",
+        RrMode::Quic => "QUIC handshake",
     };
     let rate = Quantity::new(rate, FigureUnit::PerSecond).display_text();
     let time = |nanoseconds| display::duration(Duration::from_nanos(nanoseconds));

@@ -50,6 +50,7 @@ fn document() -> RrDocument {
         duration_ns: 11 * SECOND,
         termination: complete(),
         mode: RrMode::Udp,
+        handshake: None,
         request_bytes: 64,
         response_bytes: 1200,
         flows: 4,

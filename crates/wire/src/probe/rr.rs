@@ -9,9 +9,15 @@ use serde::{Deserialize, Serialize};
 use super::orders::maybe_port;
 use super::scalar::{bytes, maybe_nanos};
 use crate::cookie::{SessionToken, TOKEN_LENGTH};
+use crate::key_pin::KeyPin;
+use crate::quic::QuicReady;
 
 /// Name of the feature "requests and responses" in a server's hello.
 pub const RR_FEATURE: &str = "rr";
+
+/// Name of the feature "handshakes as transactions" ([`RrMode::Tls`] and, with [`crate::quic::QUIC_FEATURE`],
+/// [`RrMode::Quic`]) in a server's hello.
+pub const RR_HANDSHAKE_FEATURE: &str = "rr-handshake";
 
 /// Most concurrent transactions of a session.
 pub const MAX_RR_FLOWS: u32 = 256;
@@ -19,7 +25,8 @@ pub const MAX_RR_FLOWS: u32 = 256;
 /// Order for the server's half of a test of requests and responses. It replaces an earlier one of the session.
 ///
 /// TCP connections join the session with its token in their cookie, as load connections do; UDP flows open with
-/// [`RrOpening`] datagrams. Each then carries requests of exactly `request` bytes, answered by `response` bytes.
+/// [`RrOpening`] datagrams. Each then carries requests of exactly `request` bytes, answered by `response` bytes. With a TLS
+/// handshake, the cookie precedes the request within TLS; with one of QUIC, the token of [`QuicReady`] does on the first stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RrOrder {
     /// Kind of transaction.
@@ -48,11 +55,17 @@ impl RrOrder {
 }
 
 /// Reply when the server expects the connections or flows of a test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RrReady {
-    /// UDP port of the flows, or TCP port for a connection per transaction; `None` for the server's own port.
+    /// UDP port of the flows, or TCP port for a connection per transaction, with or without TLS; `None` for the server's own port.
     #[serde(default, with = "maybe_port")]
     pub port: Option<Port>,
+    /// Digest of the key for TLS handshakes where the conversation is without TLS: the only one that the client accepts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<KeyPin>,
+    /// Connections for QUIC handshakes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicReady>,
 }
 
 /// Report of the server at the end of a test.

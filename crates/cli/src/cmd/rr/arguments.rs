@@ -58,6 +58,18 @@ pub(crate) struct KindArguments {
     /// Requests in UDP datagrams, as netperf's `UDP_RR`
     #[arg(long)]
     pub(crate) udp: bool,
+    /// A new connection with a full handshake for each request: TLS 1.3 over TCP, or QUIC
+    #[arg(long, value_name = "KIND")]
+    pub(crate) handshake: Option<HandshakeKind>,
+}
+
+/// Handshake of a transaction.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum HandshakeKind {
+    /// TCP and TLS 1.3
+    Tls,
+    /// QUIC
+    Quic,
 }
 
 impl KindArguments {
@@ -66,6 +78,8 @@ impl KindArguments {
         match self {
             Self { udp: true, .. } => RrMode::Udp,
             Self { connect: true, .. } => RrMode::Connect,
+            Self { handshake: Some(HandshakeKind::Tls), .. } => RrMode::Tls,
+            Self { handshake: Some(HandshakeKind::Quic), .. } => RrMode::Quic,
             Self { .. } => RrMode::Tcp,
         }
     }

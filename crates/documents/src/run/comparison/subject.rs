@@ -116,12 +116,14 @@ fn directions(run: &RunDocument) -> String {
     }
 }
 
-/// Kind, sizes, flows and schedule of the transactions of `linerate rr`: other ones have another latency.
+/// Kind with its handshake, sizes, flows and schedule of the transactions of `linerate rr`: other ones have another latency.
 fn transactions(run: &RunDocument) -> String {
     let RunResult::Rr(document) = &run.result else { return String::new() };
     let rate = document.scheduled_per_second.map_or_else(String::new, |rate| format!(" of {rate}/s"));
+    let handshake =
+        document.handshake.as_ref().map_or_else(String::new, |handshake| format!(" ({})", handshake.text()));
     format!(
-        "{}, {} and {} bytes, {} flows, {}{rate}",
+        "{}{handshake}, {} and {} bytes, {} flows, {}{rate}",
         document.mode.title(),
         document.request_bytes,
         document.response_bytes,

@@ -22,7 +22,7 @@ const MIN_SEGMENT: usize = 536;
 const MAX_SENT_AT_ONCE: usize = 4096;
 
 /// Time limit of the connection that tries a port.
-const TRIAL_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const TRIAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A flow of connections, one after another.
 pub(super) struct ConnectFlow {
@@ -56,7 +56,8 @@ impl ConnectFlow {
     }
 }
 
-fn connect_options(session: &ProbeSession, port: Option<Port>, timeout: Duration) -> ConnectOptions {
+/// Options of the connections of a flow.
+pub(super) fn connect_options(session: &ProbeSession, port: Option<Port>, timeout: Duration) -> ConnectOptions {
     let (target, mut remote) = (session.target(), session.remote());
     remote.set_port(port.map_or(remote.port(), Port::get));
     ConnectOptions {

@@ -1,7 +1,9 @@
 //! Kinds of transaction, one per file.
 
 mod connect;
+mod quic;
 mod tcp;
+mod tls;
 mod udp;
 
 use core::time::Duration;
@@ -9,13 +11,16 @@ use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 
 use linerate_model::rr::RrMode;
+use linerate_model::tls::TlsProperties;
 use linerate_sys::{clock, host, options};
-use linerate_units::{ByteCount, MonotonicTime};
+use linerate_units::{ByteCount, MonotonicTime, Port};
 use linerate_wire::probe::RrReady;
 
 use super::RrOptions;
 use super::flow::FlowWatch;
 use crate::probe::{ProbeError, ProbeSession, Result};
+
+pub use quic::{QuicTransactionFailure, QuicTransactionTarget, QuicTransactions, QuicTransactor};
 
 /// Longest time in which a thread that waits does not notice its orders.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -30,6 +35,8 @@ pub(super) enum TransactionFailure {
     Stopped,
     /// It cannot go on.
     Broken(String),
+    /// This transaction is lost, and the next one may succeed.
+    Failed(String),
 }
 
 impl TransactionFailure {
@@ -44,26 +51,64 @@ pub(super) trait Transactor: Send {
     fn transact(&mut self, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure>;
 }
 
-/// Opens a flow.
-pub(super) fn open(session: &ProbeSession, options: &RrOptions, ready: RrReady) -> Result<Box<dyn Transactor>> {
-    Ok(match options.mode {
-        RrMode::Tcp => Box::new(tcp::TcpFlow::open(session, options)?),
-        RrMode::Connect => Box::new(connect::ConnectFlow::new(session, options, ready.port)?),
-        RrMode::Udp => Box::new(udp::UdpFlow::open(session, options, ready)?),
-    })
+/// Means to open the flows of a test.
+pub(in crate::rr) enum FlowSource {
+    Tcp,
+    Connect(Option<Port>),
+    Udp(RrReady),
+    Tls(Box<tls::TlsFlow>),
+    Quic(QuicTransactionTarget),
 }
 
-/// Returns the ports of the server's answer that can be reached from here.
+impl FlowSource {
+    /// Prepares flows to what the server has opened, and tries those whose handshake may fail.
+    ///
+    /// # Errors
+    ///
+    /// The ports of the test cannot be reached from here, or the ends do not agree on a handshake.
+    pub(super) fn prepare(
+        session: &ProbeSession,
+        options: &RrOptions,
+        ready: RrReady,
+    ) -> Result<(Self, Option<TlsProperties>)> {
+        Ok(match options.mode {
+            RrMode::Tcp => (Self::Tcp, None),
+            RrMode::Connect => (Self::Connect(connect_port(session, ready)?), None),
+            RrMode::Udp => (Self::Udp(ready), None),
+            RrMode::Tls => {
+                let mut flow = tls::TlsFlow::new(session, options, ready)?;
+                let properties = flow.trial(session)?;
+                (Self::Tls(Box::new(flow)), Some(properties))
+            }
+            RrMode::Quic => {
+                let target = quic::target(session, options, ready.quic)?;
+                let mut flow = quic::QuicFlow::open(options, target.clone())?;
+                let properties = flow.trial(session, options.timeout)?;
+                (Self::Quic(target), Some(properties))
+            }
+        })
+    }
+
+    /// Opens a flow.
+    pub(super) fn open(&self, session: &ProbeSession, options: &RrOptions) -> Result<Box<dyn Transactor>> {
+        Ok(match self {
+            Self::Tcp => Box::new(tcp::TcpFlow::open(session, options)?),
+            Self::Connect(port) => Box::new(connect::ConnectFlow::new(session, options, *port)?),
+            Self::Udp(ready) => Box::new(udp::UdpFlow::open(session, options, *ready)?),
+            Self::Tls(flow) => flow.clone(),
+            Self::Quic(target) => Box::new(quic::QuicFlow::open(options, target.clone())?),
+        })
+    }
+}
+
+/// Port of the test that can be reached from here; `None` for the server's.
 ///
 /// # Errors
 ///
 /// The server's port alone can be reached, and serves only clients in TLS.
-pub(super) fn reachable(session: &ProbeSession, options: &RrOptions, ready: RrReady) -> Result<RrReady> {
-    if options.mode != RrMode::Connect {
-        return Ok(ready);
-    }
+fn connect_port(session: &ProbeSession, ready: RrReady) -> Result<Option<Port>> {
     let port = connect::reachable(session, ready.port);
-    if port.is_none() && session.is_secured() {
+    if port.is_none() && session.tls().is_some() {
         let own = ready.port.map_or("a port of the test's own".to_owned(), |port| format!("port {}", port.get()));
         return Err(ProbeError::Unreachable(format!(
             "{own} of the server does not answer, and connections to port {} would be in TLS: permit the ports from which \
@@ -71,7 +116,7 @@ pub(super) fn reachable(session: &ProbeSession, options: &RrOptions, ready: RrRe
             session.remote().port()
         )));
     }
-    Ok(RrReady { port })
+    Ok(port)
 }
 
 /// Random bytes, as those of a test: nothing on the path compresses them.

@@ -24,8 +24,8 @@ use linerate_units::{ByteCount, MonotonicTime, Port};
 use linerate_wire::cookie::{Cookie, SessionToken, TOKEN_LENGTH};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::probe::{
-    BURSTS_FEATURE, PROBE_FEATURE, ProbeMessageDecoder, ProbeResponse, RR_FEATURE, RequestRefused, RrOrder,
-    ServerHello, StreamRequest,
+    BURSTS_FEATURE, PROBE_FEATURE, ProbeMessageDecoder, ProbeResponse, RR_FEATURE, RR_HANDSHAKE_FEATURE,
+    RequestRefused, RrOrder, ServerHello, StreamRequest,
 };
 use linerate_wire::quic::{QUIC_FEATURE, QuicOrder};
 
@@ -216,7 +216,9 @@ impl ServedProbeSession {
 
     fn admit(&mut self) -> Result<(), SessionEnd> {
         let quic = self.start.options.quic.as_ref().map(|_| QUIC_FEATURE);
-        let features: Vec<&str> = [PROBE_FEATURE, RR_FEATURE, BURSTS_FEATURE].into_iter().chain(quic).collect();
+        let handshakes = cfg!(feature = "tls").then_some(RR_HANDSHAKE_FEATURE);
+        let own = [PROBE_FEATURE, RR_FEATURE, BURSTS_FEATURE];
+        let features: Vec<&str> = own.into_iter().chain(quic).chain(handshakes).collect();
         let hello = ProbeResponse::Hello(ServerHello::new(&features));
         self.start.control.queue(&hello.encode()).map_err(|_| SessionEnd::Closed)?;
         if self.start.options.authenticator.is_none() {
@@ -405,7 +407,7 @@ impl ServedProbeSession {
         let service = self.start.options.quic.as_ref().ok_or("this server has no QUIC (linerate serve has it)")?;
         self.quic = None;
         let QuicGrant { ready, session } =
-            service.open(QuicSessionRequest { order, share: ServiceShare(self.account.clone()) })?;
+            service.open(QuicSessionRequest { order, share: ServiceShare(self.account.clone()), exchange: None })?;
         self.quic = Some(session);
         outbox.say(ProbeResponse::QuicReady(ready));
         Ok(())

@@ -55,6 +55,9 @@ fn transactions(document: &RrDocument) -> ReportTable {
         reasons.cell(key, value.map(|value| Quantity::new(value, FigureUnit::PerSecond)))
     };
     table.push_row("Kind", vec![TableCell::text(document.mode.title())]);
+    if let Some(handshake) = &document.handshake {
+        table.push_row("Handshake", vec![TableCell::text(handshake.text())]);
+    }
     let sizes = [document.request_bytes, document.response_bytes].map(|size| Quantity::bytes(size).display_text());
     table.push_row("Request, response", vec![TableCell::text(sizes.join(", "))]);
     table.push_row("Flows", vec![TableCell::Value(Quantity::count(document.flows.into()))]);

@@ -1,4 +1,4 @@
-//! Port of a test with a connection per transaction: each thread accepts, answers and closes.
+//! Port of a test with a connection per transaction, with or without a TLS handshake: each thread accepts, answers and closes.
 
 use core::time::Duration;
 use std::io::{self, Read as _};
@@ -6,15 +6,19 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
 use linerate_sys::{clock, net, options};
-use linerate_units::Port;
+use linerate_units::{MonotonicTime, Port};
 use linerate_wire::cookie::{self, Cookie};
 
 use super::connections::{Patience, receive, respond};
 use super::{BUFFER, RrState, STOP_POLL_INTERVAL};
 use crate::server::registry::SessionInbox;
+use crate::tls::{TlsError, TlsServer, TlsStream, WaitDecision};
 
 /// Time limit of a connection for its token: a thread serves no other client meanwhile.
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Time limit of a transaction with a handshake until its request has arrived, as for every handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Listener of a test.
 #[derive(Debug)]
@@ -22,14 +26,21 @@ pub(super) struct RrListener {
     listener: TcpListener,
     cookie: Cookie,
     inbox: Arc<SessionInbox>,
+    /// TLS of each connection; `None` is none.
+    tls: Option<Arc<TlsServer>>,
 }
 
 impl RrListener {
     /// Takes over a listening socket. Connections inherit its options: with no system call for each they have their time limits.
-    pub(super) fn new(listener: TcpListener, cookie: Cookie, inbox: Arc<SessionInbox>) -> linerate_sys::Result<Self> {
+    pub(super) fn new(
+        listener: TcpListener,
+        cookie: Cookie,
+        inbox: Arc<SessionInbox>,
+        tls: Option<Arc<TlsServer>>,
+    ) -> linerate_sys::Result<Self> {
         options::set_receive_timeout(&listener, Some(STOP_POLL_INTERVAL))?;
         options::set_send_timeout(&listener, Some(STOP_POLL_INTERVAL))?;
-        Ok(Self { listener, cookie, inbox })
+        Ok(Self { listener, cookie, inbox, tls })
     }
 
     pub(super) fn port(&self) -> Option<Port> {
@@ -44,7 +55,10 @@ impl RrListener {
             match self.listener.accept() {
                 Ok((stream, peer)) if self.inbox.is_client(net::canonical(peer).ip()) => {
                     // An error ends the connection: the client notices, and has the reason.
-                    let _ = self.answer(state, stream, &mut buffer);
+                    let _ = match &self.tls {
+                        Some(tls) => self.answer_in_tls(state, stream, tls, &mut buffer).map_err(io::Error::other),
+                        None => self.answer(state, stream, &mut buffer),
+                    };
                 }
                 Ok(_) => {}
                 // The time limit, which is that of accepting, too.
@@ -76,5 +90,80 @@ impl RrListener {
             state.count_transaction();
         }
         Ok(())
+    }
+
+    /// Conducts a handshake, and answers one request; this end closes first, too.
+    fn answer_in_tls(
+        &self,
+        state: &RrState,
+        stream: TcpStream,
+        tls: &Arc<TlsServer>,
+        buffer: &mut [u8],
+    ) -> Result<(), TlsError> {
+        let mut limit = ClientLimit::new(state, HANDSHAKE_TIMEOUT);
+        let mut wait = |error| limit.go_on(error);
+        let mut stream = TlsStream::accept(stream, tls, &mut wait)?;
+        state.pay(stream.handshake_bytes());
+        let (mut cookie, mut read) = ([0; cookie::LENGTH], 0);
+        while read < cookie.len() {
+            read += receive_some(&mut stream, &mut cookie[read..], &mut wait)?;
+        }
+        if Cookie::from_bytes(cookie) != self.cookie {
+            return Err(TlsError("the token is not this session's".to_owned()));
+        }
+        limit.extend();
+        let mut wait = |error| limit.go_on(error);
+        let mut left = state.order.request.to_usize();
+        while left > 0 {
+            let most = left.min(buffer.len());
+            let count = receive_some(&mut stream, &mut buffer[..most], &mut wait)?;
+            left -= count;
+            state.pay(count);
+        }
+        let (whole, last) = (state.order.response.to_usize() / BUFFER, state.order.response.to_usize() % BUFFER);
+        for _ in 0..whole {
+            stream.send(&state.payload, &mut wait)?;
+            state.pay(BUFFER);
+        }
+        stream.send_last(&state.payload[..last], &mut wait)?;
+        state.pay(last);
+        state.count_transaction();
+        Ok(())
+    }
+}
+
+/// Reads some bytes of a request.
+fn receive_some(stream: &mut TlsStream, buffer: &mut [u8], wait: WaitDecision<'_>) -> Result<usize, TlsError> {
+    match stream.receive(buffer, wait)? {
+        0 => Err(TlsError("the client ended TLS within a request".to_owned())),
+        count => Ok(count),
+    }
+}
+
+/// Time limit of a client, which sending byte by byte does not extend.
+struct ClientLimit<'a> {
+    state: &'a RrState,
+    until: MonotonicTime,
+}
+
+impl<'a> ClientLimit<'a> {
+    fn new(state: &'a RrState, limit: Duration) -> Self {
+        Self { state, until: clock::monotonic_now() + limit }
+    }
+
+    /// After the token: a large message may take as long as without TLS.
+    fn extend(&mut self) {
+        self.until = clock::monotonic_now() + self.state.stall_limit;
+    }
+
+    fn go_on(&self, error: Option<io::Error>) -> Result<(), TlsError> {
+        let kind = error.as_ref().map_or(io::ErrorKind::WouldBlock, io::Error::kind);
+        let is_wait = matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted);
+        if is_wait && !self.state.is_stopping() && clock::monotonic_now() < self.until {
+            return Ok(());
+        }
+        Err(TlsError(
+            error.as_ref().map_or_else(|| "the client is too slow".to_owned(), linerate_sys::describe_os_error),
+        ))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each TCP connection has a thread that blocks in the kernel until its request has arrived: the fewest system calls for
 //! each transaction, and no second thread whose wake-up would be in the client's figures. With a connection per transaction
-//! these threads also accept, on a port of the test's own. UDP flows share one socket and one thread.
+//! these threads also accept, on a port of the test's own. UDP flows share one socket and one thread; QUIC has a service.
 
 mod connections;
 mod datagrams;
@@ -18,13 +18,18 @@ use linerate_model::rr::RrMode;
 use linerate_sys::{clock, host};
 use linerate_units::{ByteCount, MonotonicTime, Port};
 use linerate_wire::cookie::{Cookie, SessionToken};
+use linerate_wire::key_pin::KeyPin;
 use linerate_wire::probe::{ProbeResponse, RrOrder, RrReady, RrReport};
+use linerate_wire::quic::{QuicOrder, QuicReady};
 
 use super::way::ReturnPath;
 use super::{AnswerOutbox, RequestOutcome};
 use crate::resources::{DESCRIPTORS_PER_FLOW, FLOW_MEMORY, MemoryLease, ResourceAccount};
+use crate::server::quic::{QuicExchange, QuicGrant, QuicSession, QuicSessionRequest};
+use crate::server::service::ServiceShare;
 use crate::server::session::SessionStart;
 use crate::server_rate::RateAccount;
+use crate::tls::TlsServer;
 pub(in crate::server) use connections::ConnectionQueue;
 use listener::RrListener;
 
@@ -106,6 +111,8 @@ struct RunningRr {
     state: Arc<RrState>,
     queue: Option<Arc<ConnectionQueue>>,
     threads: Vec<JoinHandle<()>>,
+    /// Connections of a service, which has threads of its own.
+    quic: Option<Box<dyn QuicSession>>,
     _memory: MemoryLease,
 }
 
@@ -145,8 +152,9 @@ impl SessionRr {
         self.end(start);
         self.ended = None;
         let threads = match order.mode {
+            RrMode::Quic => 0,
             RrMode::Udp => 1,
-            RrMode::Tcp => order.flows,
+            RrMode::Tcp | RrMode::Tls => order.flows,
             // Those of the port of its own, and those of the server's port.
             RrMode::Connect => 2 * order.flows,
         };
@@ -155,26 +163,12 @@ impl SessionRr {
         let memory = ByteCount::new(FLOW_MEMORY.get() * u64::from(threads));
         let memory = self.account.lease_flows(memory, descriptors).map_err(|error| error.to_string())?;
         let state = Arc::new(RrState::new(order, &self.account, start.options.stall_timeout)?);
-        let mut running = RunningRr { state, queue: None, threads: Vec::new(), _memory: memory };
-        let started = match order.mode {
-            RrMode::Udp => way
-                .bind_own()
-                .map_err(|cause| cause.to_string())
-                .and_then(|socket| running.serve_udp(socket, self.token)),
-            RrMode::Tcp => running.serve_tcp(start, Cookie::load(self.token)).map(|()| None),
-            RrMode::Connect => {
-                let cookie = Cookie::load(self.token);
-                // Without a port of its own, the client has the server's.
-                running.serve_tcp(start, cookie).and_then(|()| match way.listen_own() {
-                    Ok(listener) => running.serve_own_port(start, listener, cookie),
-                    Err(_) => Ok(None),
-                })
-            }
-        };
+        let mut running = RunningRr { state, queue: None, threads: Vec::new(), quic: None, _memory: memory };
+        let started = running.open(start, way, self.token, &self.account);
         // A test that could not start ends here with its threads.
         self.running = Some(running);
         match started {
-            Ok(port) => outbox.say(ProbeResponse::RrReady(RrReady { port })),
+            Ok(ready) => outbox.say(ProbeResponse::RrReady(ready)),
             Err(reason) => {
                 self.end(start);
                 return Err(reason);
@@ -208,6 +202,55 @@ impl SessionRr {
 }
 
 impl RunningRr {
+    /// Opens what the mode needs, and starts its threads.
+    fn open(
+        &mut self,
+        start: &SessionStart,
+        way: &ReturnPath,
+        token: SessionToken,
+        account: &ResourceAccount,
+    ) -> Result<RrReady, String> {
+        let failed = |cause: linerate_sys::Error| cause.to_string();
+        let cookie = Cookie::load(token);
+        let on_port = |port| RrReady { port, ..RrReady::default() };
+        match self.state.order.mode {
+            RrMode::Udp => self.serve_udp(way.bind_own().map_err(failed)?, token).map(on_port),
+            RrMode::Tcp => self.serve_tcp(start, cookie).map(|()| RrReady::default()),
+            RrMode::Connect => {
+                self.serve_tcp(start, cookie)?;
+                // Without a port of its own, the client has the server's.
+                let Ok(listener) = way.listen_own() else { return Ok(RrReady::default()) };
+                self.serve_own_port(start, listener, cookie, None).map(on_port)
+            }
+            RrMode::Tls => {
+                let (tls, key) = handshake_key(start)?;
+                let port = self.serve_own_port(start, way.listen_own().map_err(failed)?, cookie, Some(tls))?;
+                Ok(RrReady { port, key, quic: None })
+            }
+            RrMode::Quic => {
+                let quic = self.open_quic(start, account)?;
+                Ok(RrReady { quic: Some(quic), ..RrReady::default() })
+            }
+        }
+    }
+
+    /// Has the QUIC service expect handshakes, whose transactions this test counts.
+    fn open_quic(&mut self, start: &SessionStart, account: &ResourceAccount) -> Result<QuicReady, String> {
+        let service = start.options.quic.as_ref().ok_or("this server has no QUIC (linerate serve has it)")?;
+        let state = Arc::clone(&self.state);
+        let exchange = QuicExchange {
+            request: self.state.order.request,
+            response: self.state.order.response,
+            flows: self.state.order.flows,
+            completed: Arc::new(move || state.count_transaction()),
+        };
+        let share = ServiceShare(account.clone());
+        let QuicGrant { ready, session } =
+            service.open(QuicSessionRequest { order: QuicOrder::default(), share, exchange: Some(exchange) })?;
+        self.quic = Some(session);
+        Ok(ready)
+    }
+
     fn serve_tcp(&mut self, start: &SessionStart, cookie: Cookie) -> Result<(), String> {
         let flows = usize::try_from(self.state.order.flows).unwrap_or(1);
         let queue = Arc::new(ConnectionQueue::new(flows));
@@ -227,9 +270,10 @@ impl RunningRr {
         start: &SessionStart,
         listener: TcpListener,
         cookie: Cookie,
+        tls: Option<Arc<TlsServer>>,
     ) -> Result<Option<Port>, String> {
         let failed = |cause: linerate_sys::Error| cause.to_string();
-        let own = Arc::new(RrListener::new(listener, cookie, Arc::clone(&start.inbox)).map_err(failed)?);
+        let own = Arc::new(RrListener::new(listener, cookie, Arc::clone(&start.inbox), tls).map_err(failed)?);
         for _ in 0..self.state.order.flows {
             let (state, own) = (Arc::clone(&self.state), Arc::clone(&own));
             self.spawn(move || own.serve(&state))?;
@@ -257,11 +301,12 @@ impl RunningRr {
 
     fn finish(mut self) -> RrReport {
         self.halt();
-        RrReport {
-            transactions: self.state.transactions.load(Ordering::Relaxed),
-            processor: Some(Duration::from_nanos(self.state.processor.load(Ordering::Relaxed))),
-            ended_by_limit: None,
-        }
+        let processor = match self.quic.take() {
+            Some(quic) => quic.end(),
+            None => Some(Duration::from_nanos(self.state.processor.load(Ordering::Relaxed))),
+        };
+        let transactions = self.state.transactions.load(Ordering::Relaxed);
+        RrReport { transactions, processor, ended_by_limit: None }
     }
 
     fn halt(&mut self) {
@@ -273,6 +318,16 @@ impl RunningRr {
             let _ = thread.join();
         }
     }
+}
+
+/// TLS of handshakes: that of the conversation, or a new key that the conversation names.
+fn handshake_key(start: &SessionStart) -> Result<(Arc<TlsServer>, Option<KeyPin>), String> {
+    if let Some(tls) = &start.options.tls {
+        return Ok((Arc::clone(tls), None));
+    }
+    let tls = TlsServer::with_new_key().map_err(|error| error.to_string())?;
+    let pin = tls.pin();
+    Ok((Arc::new(tls), pin))
 }
 
 impl Drop for RunningRr {
