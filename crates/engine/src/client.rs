@@ -23,7 +23,7 @@ use linerate_wire::authentication::{self, RsaPadding};
 use linerate_wire::client::{ClientAction, ClientEvent, ClientMachine};
 use linerate_wire::cookie::{self, AdmissionKey, Cookie};
 use linerate_wire::error::ErrorCode;
-use linerate_wire::extension::{ExtensionMessage, ServerHello};
+use linerate_wire::extension::{ExtensionMessage, ServerHello, TLS_DATA_FEATURE};
 use linerate_wire::failure::ControlFailure;
 use linerate_wire::parameters::{self, ParametersExtra};
 use linerate_wire::results;
@@ -431,7 +431,26 @@ impl<'a> ClientDriver<'a> {
         }
     }
 
+    /// Refuses encrypted data where an end has none.
+    fn check_tls_data(&self, peer: Option<&ServerHello>) -> Result<()> {
+        let parameters = &self.parameters;
+        let has_file = self.file.is_some();
+        let reason = match peer {
+            _ if !parameters.tls_data => return Ok(()),
+            _ if self.tls.is_none() => {
+                "--tls-data encrypts with the keys of the conversation: use --shared-key-file, --tls-pin, --tls-ca or --tls, too"
+            }
+            _ if parameters.protocol == TestProtocol::Udp => "--tls-data is for TCP: datagrams have no TLS",
+            _ if has_file || parameters.zero_copy => "--tls-data encrypts payload of this program, and no file",
+            Some(hello) if hello.features.iter().any(|feature| feature == TLS_DATA_FEATURE) => return Ok(()),
+            Some(_) => "the server is a linerate without --tls-data: a newer one is needed there",
+            None => "the server is an iperf3, which has no TLS: omit --tls-data",
+        };
+        Err(Error::new(ErrorCode::STREAM_CONNECT).with_detail(reason))
+    }
+
     fn send_parameters(&mut self, peer: Option<ServerHello>) -> Result<()> {
+        self.check_tls_data(peer.as_ref())?;
         self.choose_block_size();
         self.announce();
         let token = match &self.options.credentials {
@@ -524,6 +543,7 @@ impl<'a> ClientDriver<'a> {
             send_buffer: first.and_then(|stream| options::send_buffer(stream).ok()),
             receive_buffer: first.and_then(|stream| options::receive_buffer(stream).ok()),
             derived_block_size: self.derived_block_size,
+            tls_data: first.and_then(ConnectedStream::tls_properties),
             target_rate: self.parameters.rate.unwrap_or(BitRate::ZERO),
             peer: self.control.stream().peer_addr().ok().map(net::canonical),
             peer_is_linerate: self.hello.is_some(),

@@ -19,7 +19,7 @@ use crate::client::ClientOptions;
 use crate::control::ControlConnection;
 use crate::error::{Error, Result};
 use crate::stream::ConnectedStream;
-use crate::tls::TlsClient;
+use crate::tls::{DataCipher, TlsClient};
 
 /// Longest time between two looks of a data thread at its stop flag.
 pub(crate) const DATA_TIMEOUT: Duration = Duration::from_millis(100);
@@ -83,11 +83,18 @@ impl StreamOpening<'_> {
         for index in 0..count {
             let role = role_of(self.parameters, index);
             let port = self.port(index);
-            let socket = match self.parameters.protocol {
-                TestProtocol::Tcp => OwnedFd::from(self.open_tcp(remote, role, port)?),
-                TestProtocol::Udp => OwnedFd::from(self.open_udp(remote, role, port)?),
+            let (socket, cipher) = match self.parameters.protocol {
+                TestProtocol::Tcp => {
+                    let (stream, cipher) = self.open_tcp(remote, role, port)?;
+                    (OwnedFd::from(stream), cipher)
+                }
+                TestProtocol::Udp => (OwnedFd::from(self.open_udp(remote, role, port)?), None),
             };
-            streams.push(describe(socket, StreamId::nth(index), role)?);
+            let mut stream = describe(socket, StreamId::nth(index), role)?;
+            if let Some(cipher) = cipher {
+                stream.encrypt(Box::new(cipher));
+            }
+            streams.push(stream);
         }
         Ok(streams)
     }
@@ -97,7 +104,12 @@ impl StreamOpening<'_> {
         Port::new(first.checked_add(u16::try_from(index).ok()?)?)
     }
 
-    fn open_tcp(&self, remote: SocketAddr, role: StreamRole, port: Option<Port>) -> Result<TcpStream> {
+    fn open_tcp(
+        &self,
+        remote: SocketAddr,
+        role: StreamRole,
+        port: Option<Port>,
+    ) -> Result<(TcpStream, Option<DataCipher>)> {
         let mut settings = socket_settings(self.parameters, role);
         settings.user_timeout = self.options.send_timeout;
         let connect = ConnectOptions {
@@ -114,10 +126,14 @@ impl StreamOpening<'_> {
         check_window(self.parameters, &stream)?;
         let Some(tls) = self.tls else {
             (&stream).write_all(self.cookie).map_err(|cause| Error::io(ErrorCode::SEND_COOKIE, &cause))?;
-            return Ok(stream);
+            return Ok((stream, None));
         };
-        tls.join(stream, self.cookie, self.cancel)
-            .map_err(|cause| Error::new(ErrorCode::STREAM_CONNECT).with_detail(cause.to_string()))
+        let joined = if self.parameters.tls_data {
+            tls.join_secured(stream, self.cookie, self.cancel).map(|(stream, cipher)| (stream, Some(cipher)))
+        } else {
+            tls.join(stream, self.cookie, self.cancel).map(|stream| (stream, None))
+        };
+        joined.map_err(|cause| Error::new(ErrorCode::STREAM_CONNECT).with_detail(cause.to_string()))
     }
 
     /// Opens a UDP stream: the server learns of it by its first datagram, and answers.

@@ -10,7 +10,7 @@ use linerate_sys::poll::{self, PollInterest};
 use linerate_sys::{clock, options};
 use linerate_units::MonotonicTime;
 
-use crate::tls::{ConnectionUse, ReceiveOutcome, TlsChannel, TlsError};
+use crate::tls::{ConnectionUse, DataCipher, ReceiveOutcome, TlsChannel, TlsError};
 
 /// Longest time for which a peer accepts none of a message: it is gone.
 const MAX_WRITE_STALL: Duration = Duration::from_secs(10);
@@ -103,6 +103,12 @@ impl ControlConnection {
 
     pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
+    }
+
+    /// Returns the socket and the encryption of the data that follows; `None` without TLS, or while another thread has it.
+    pub(crate) fn into_secured(self) -> Option<(TcpStream, DataCipher)> {
+        let tls = Arc::into_inner(self.tls?)?.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Some((self.stream, tls.into_data()?))
     }
 
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> ControlRead {

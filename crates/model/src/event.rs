@@ -9,6 +9,7 @@ use crate::parameters::{ReceiveMethod, TestDirection, TestParameters, TestProtoc
 use crate::report::TestReport;
 use crate::sample::IntervalReport;
 use crate::stream::{EndpointRole, StreamDescription};
+use crate::tls::TlsProperties;
 
 /// Event of one test session.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +79,8 @@ pub struct TestStart {
     pub receive_buffer: Option<ByteCount>,
     /// UDP block size derived from the control connection's segment size, where none was requested.
     pub derived_block_size: Option<ByteCount>,
+    /// TLS of the data (`--tls-data`) at a client; `None` for data in clear text, and at a server.
+    pub tls_data: Option<TlsProperties>,
     /// Target rate as iperf3 shows it: per stream; zero rate means unlimited.
     pub target_rate: BitRate,
     /// The client's address and port (server), or the server's (client).
@@ -95,7 +98,7 @@ impl TestStart {
             (EndpointRole::Client, TestDirection::Reverse) | (EndpointRole::Server, TestDirection::Forward) => true,
             _ => self.peer_is_linerate,
         };
-        let discards = parameters.skip_receive_copy && parameters.protocol == TestProtocol::Tcp;
+        let discards = parameters.skip_receive_copy && !parameters.tls_data && parameters.protocol == TestProtocol::Tcp;
         is_ours.then_some(if discards { ReceiveMethod::Discard } else { ReceiveMethod::Copy })
     }
 }
@@ -131,6 +134,7 @@ mod tests {
                 send_buffer: None,
                 receive_buffer: None,
                 derived_block_size: None,
+                tls_data: None,
                 target_rate: BitRate::ZERO,
                 peer: None,
                 peer_is_linerate,

@@ -116,6 +116,8 @@ pub struct TestParameters {
     pub far_details: bool,
     /// True when both hosts trace their kernel's events during the test, where they may. Ignored by iperf3.
     pub kernel_events: bool,
+    /// True when the data of TCP streams is in TLS to its end, with the keys of the conversation. iperf3 has none.
+    pub tls_data: bool,
 }
 
 /// Method by which a receiver takes the payload from its socket.
@@ -168,6 +170,7 @@ impl Default for TestParameters {
             far_reports_at_end: false,
             far_details: false,
             kernel_events: false,
+            tls_data: false,
         }
     }
 }

@@ -35,6 +35,8 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Most bytes of the reports that one message holds, unpacked: a hundred times what a server sends together.
 const MAX_UNPACKED: u64 = 16 << 20;
+/// Name of the feature "data in TLS" (`--tls-data`) in a server's hello.
+pub const TLS_DATA_FEATURE: &str = "tls_data";
 
 /// Version of the extension's first message.
 const PROTOCOL: u32 = 1;

@@ -25,6 +25,7 @@ pub(crate) mod run;
 mod series;
 mod statistics;
 mod tables;
+mod tls;
 
 use std::fs;
 use std::io::IsTerminal as _;
@@ -54,6 +55,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
         Some((first, remaining)) if first == "bare" => return bare::run(remaining),
         Some((first, remaining)) if first == "quic" => return quic::run(remaining),
         Some((first, remaining)) if first == "rr" => return rr::run(remaining),
+        Some((first, remaining)) if first == "tls" => return tls::run(remaining),
         Some((first, remaining)) if first == "evidence" => return evidence::run(remaining),
         _ => {}
     }

@@ -55,6 +55,7 @@ impl From<&ThroughputRun> for ThroughputTest {
             client_cpu_percent: report.local_cpu.map(|cpu| cpu.total.percent()),
             server_cpu_percent: report.remote_cpu.map(|cpu| cpu.total.percent()),
             receive_method: run.start.as_ref().and_then(TestStart::receive_method),
+            tls_data: run.start.as_ref().and_then(|start| start.tls_data.clone()),
             sender_congestion_control: sender,
             receiver_congestion_control: receiver,
             limit: run.limits().map(Into::into),

@@ -19,6 +19,7 @@ use linerate_model::parameters::ReceiveMethod;
 use linerate_model::quic::QuicResult;
 use linerate_model::stream::StreamRole;
 use linerate_model::tcp_info::TcpInfo;
+use linerate_model::tls::TlsProperties;
 
 use linerate_model::report::TestTermination;
 
@@ -86,6 +87,9 @@ pub struct ThroughputTest {
     /// an application needs; `null` where the receiver is an iperf3 server.
     #[serde(default)]
     pub receive_method: Option<ReceiveMethod>,
+    /// TLS of the data (`--tls-data`), whose rate is that of the payload within; `null` for data in clear text.
+    #[serde(default)]
+    pub tls_data: Option<TlsProperties>,
     /// Congestion control of the sender.
     pub sender_congestion_control: Option<String>,
     /// Congestion control of the receiver.

@@ -123,6 +123,7 @@ fn document(intervals: Vec<IntervalReport>, sent: SideReport, retransmits: Segme
         send_buffer: None,
         receive_buffer: None,
         derived_block_size: None,
+        tls_data: None,
         target_rate: BitRate::ZERO,
         peer: None,
         peer_is_linerate: true,

@@ -402,7 +402,8 @@ impl ConnectionAcceptor<'_, '_> {
                     StreamOwner::Stranger => {}
                     // Its session is over, or expects no more: the connection is unwanted.
                     StreamOwner::NoSession if cookie.extension_version() == Some(ExtensionVersion::Load) => {}
-                    StreamOwner::NoSession if unknown.control.tls_use() == Some(ConnectionUse::Data) => {}
+                    StreamOwner::NoSession
+                        if unknown.control.tls_use().is_some_and(|usage| usage != ConnectionUse::Control) => {}
                     StreamOwner::NoSession => self.new_client(unknown.control, unknown.peer, cookie),
                 }
             }
@@ -545,9 +546,15 @@ impl ConnectionAcceptor<'_, '_> {
 }
 
 fn hand_over(control: ControlConnection, inbox: &SessionInbox) {
-    let stream = control.into_stream();
-    if stream.set_nonblocking(false).is_ok() {
-        inbox.deliver(SessionMessage::Tcp(stream));
+    let message = if control.tls_use() == Some(ConnectionUse::Secured) {
+        let Some((stream, cipher)) = control.into_secured() else { return };
+        stream.set_nonblocking(false).map(|()| SessionMessage::Secured(stream, Box::new(cipher)))
+    } else {
+        let stream = control.into_stream();
+        stream.set_nonblocking(false).map(|()| SessionMessage::Tcp(stream))
+    };
+    if let Ok(message) = message {
+        inbox.deliver(message);
     }
 }
 

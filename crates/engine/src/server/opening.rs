@@ -14,6 +14,10 @@ use crate::error::{Error, Result};
 use crate::reservoir::SERVER_SAMPLES;
 use crate::resources::STREAM_MEMORY;
 use crate::stream::{ConnectedStream, FIRST_MESSAGES, FIRST_RECEIVE_BUFFER, MESSAGE};
+use crate::tls::DataCipher;
+
+/// Memory of a stream's encryption: a block as records, and two records on their way to the payload.
+const CIPHER_MEMORY: ByteCount = ByteCount::from_kibibytes(192);
 
 /// Memory that a test needs at its start. Its buffers grow later, as far as there is memory.
 pub(super) fn first_memory(parameters: &TestParameters, reads_file: bool) -> ByteCount {
@@ -28,7 +32,11 @@ pub(super) fn first_memory(parameters: &TestParameters, reads_file: bool) -> Byt
         TestProtocol::Tcp => (block * 2 * senders.min(1), ByteCount::ZERO, FIRST_RECEIVE_BUFFER),
         TestProtocol::Udp => (ByteCount::ZERO, block, MESSAGE * FIRST_MESSAGES as u64),
     };
-    shared + (STREAM_MEMORY + samples + of_sender) * senders + (STREAM_MEMORY + of_receiver) * receivers
+    let of_cipher = if parameters.tls_data { CIPHER_MEMORY } else { ByteCount::ZERO };
+    shared
+        + of_cipher * streams as u64
+        + (STREAM_MEMORY + samples + of_sender) * senders
+        + (STREAM_MEMORY + of_receiver) * receivers
 }
 
 /// Streams accepted so far.
@@ -48,7 +56,17 @@ fn role_of(parameters: &TestParameters, index: usize) -> StreamRole {
 
 impl AcceptedStreams {
     /// Adds a TCP stream.
-    pub(super) fn add_tcp(&mut self, parameters: &TestParameters, stream: TcpStream) -> Result<()> {
+    pub(super) fn add_tcp(
+        &mut self,
+        parameters: &TestParameters,
+        stream: TcpStream,
+        cipher: Option<Box<DataCipher>>,
+    ) -> Result<()> {
+        // A client does not choose for each stream: nobody can make one of them go on in clear text.
+        if cipher.is_some() != parameters.tls_data {
+            let detail = "the client's data connections are not encrypted as its parameters have it (--tls-data)";
+            return Err(Error::new(ErrorCode::INIT_STREAM).with_detail(detail));
+        }
         let role = role_of(parameters, self.streams.len());
         let failed = |cause: linerate_sys::Error| setup_error(&cause, ErrorCode::INIT_STREAM);
         if let Some(window) = parameters.window {
@@ -63,7 +81,11 @@ impl AcceptedStreams {
             // As iperf3: a server without the algorithm goes on with its own, and reports it in the results.
             let _ = options::set_congestion(&stream, name);
         }
-        self.add(parameters, OwnedFd::from(stream), role)
+        self.add(parameters, OwnedFd::from(stream), role)?;
+        if let (Some(stream), Some(cipher)) = (self.streams.last_mut(), cipher) {
+            stream.encrypt(cipher);
+        }
+        Ok(())
     }
 
     /// Adds a UDP stream.

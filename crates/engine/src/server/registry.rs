@@ -17,6 +17,7 @@ use super::probe_session::ConnectionQueue;
 use super::reflector::ReflectorHandle;
 use super::tcp_turns::{TcpOpening, TcpTurns, WindowSteering};
 use crate::resources::{ClientNetwork, ResourceAccount, ServerResources, SessionDisplacer};
+use crate::tls::DataCipher;
 
 /// Silence after which a client's session may be displaced: longer than any round trip.
 const MAX_SILENCE: Duration = Duration::from_secs(1);
@@ -39,6 +40,8 @@ const MAX_LEAVING: usize = 256;
 pub(super) enum SessionMessage {
     /// A TCP stream whose cookie has been read.
     Tcp(TcpStream),
+    /// The same, with the encryption of its data (`--tls-data`).
+    Secured(TcpStream, Box<DataCipher>),
     /// A UDP stream, connected to its client, already answered.
     Udp(UdpSocket),
     /// The session may now let its client open its streams.

@@ -16,7 +16,7 @@ use linerate_sys::{clock, host, net, options, tcp_info};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Port};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ErrorCode;
-use linerate_wire::extension::{ExtensionMessage, ServerHello};
+use linerate_wire::extension::{ExtensionMessage, ServerHello, TLS_DATA_FEATURE};
 use linerate_wire::failure::ControlFailure;
 use linerate_wire::parameters::{self, ParametersExtra, ReceivedParameters};
 use linerate_wire::results;
@@ -69,7 +69,7 @@ const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
 const MAX_HELD_REPORTS: usize = 1024;
 
 /// Features of this server, in its hello.
-const FEATURES: &[&str] = &["intervals", "tcp_info"];
+const FEATURES: &[&str] = &["intervals", "tcp_info", TLS_DATA_FEATURE];
 
 /// Initial state of a session.
 pub(super) struct SessionStart {
@@ -339,7 +339,8 @@ impl TestSession {
         let account = &self.start.account;
         let has_file = self.start.options.file.is_some();
         let memory = first_memory(parameters, has_file);
-        let descriptors = DESCRIPTORS_PER_STREAM + u64::from(has_file);
+        // A stream in TLS writes by a descriptor of its own.
+        let descriptors = DESCRIPTORS_PER_STREAM + u64::from(has_file) + u64::from(parameters.tls_data);
         match account.lease_flows(memory, parameters.total_streams().get().saturating_mul(descriptors)) {
             Ok(lease) => self.memory = lease,
             Err(cause) => {
@@ -367,7 +368,10 @@ impl TestSession {
                     self.give_up(Error::new(ErrorCode::ACCESS_DENIED));
                 }
                 SessionMessage::Tcp(stream) => {
-                    self.add_stream(|opening, parameters| opening.add_tcp(parameters, stream));
+                    self.add_stream(|opening, parameters| opening.add_tcp(parameters, stream, None));
+                }
+                SessionMessage::Secured(stream, cipher) => {
+                    self.add_stream(|opening, parameters| opening.add_tcp(parameters, stream, Some(cipher)));
                 }
                 SessionMessage::Udp(socket) => {
                     self.add_stream(|opening, parameters| opening.add_udp(parameters, socket));
@@ -423,6 +427,7 @@ impl TestSession {
             send_buffer: first.and_then(|stream| options::send_buffer(stream).ok()),
             receive_buffer: first.and_then(|stream| options::receive_buffer(stream).ok()),
             derived_block_size: None,
+            tls_data: None,
             target_rate: parameters.rate.unwrap_or(BitRate::ZERO),
             peer: Some(self.start.peer),
             peer_is_linerate: self.machine.speaks_extension(),

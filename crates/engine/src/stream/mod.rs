@@ -1,6 +1,7 @@
 //! The data plane: one blocking thread per stream, one file per transport.
 
 mod payload;
+mod secured;
 mod shared;
 mod tcp;
 mod udp;
@@ -12,11 +13,13 @@ use std::thread::JoinHandle;
 
 use linerate_model::parameters::{CpuIndex, TestParameters, TestProtocol};
 use linerate_model::stream::{StreamDescription, StreamRole};
+use linerate_model::tls::TlsProperties;
 use linerate_sys::{clock, net, process};
 use linerate_units::{BitRate, ByteCount};
 
 use crate::resources::ResourceAccount;
 use crate::server_rate::RateAccount;
+use crate::tls::DataCipher;
 
 pub(crate) use tcp::FIRST_RECEIVE_BUFFER;
 pub(crate) use udp::{FIRST_MESSAGES, MESSAGE};
@@ -38,6 +41,7 @@ pub(crate) struct ConnectedStream {
     /// Counters of its thread.
     pub counters: Arc<StreamCounters>,
     socket: Arc<OwnedFd>,
+    cipher: Option<Box<DataCipher>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -66,7 +70,18 @@ pub(crate) struct StreamOptions {
 impl ConnectedStream {
     /// A stream over a connected socket, not yet started.
     pub(crate) fn new(description: StreamDescription, socket: OwnedFd) -> Self {
-        Self { description, counters: Arc::new(StreamCounters::default()), socket: Arc::new(socket), thread: None }
+        let (counters, socket) = (Arc::new(StreamCounters::default()), Arc::new(socket));
+        Self { description, counters, socket, cipher: None, thread: None }
+    }
+
+    /// Encrypts the data; the stream is not yet started.
+    pub(crate) fn encrypt(&mut self, cipher: Box<DataCipher>) {
+        self.cipher = Some(cipher);
+    }
+
+    /// Properties of its encryption, at a client before its start; `None` for data in clear text.
+    pub(crate) fn tls_properties(&self) -> Option<TlsProperties> {
+        self.cipher.as_ref()?.properties()
     }
 
     /// Starts the thread that moves the data.
@@ -82,9 +97,10 @@ impl ConnectedStream {
             options: options.clone(),
             role: self.description.role,
         };
+        let cipher = self.cipher.take();
         let name = format!("stream-{}", self.description.id.0);
         // The data is in page buffers and arrays of known size; a small stack keeps many sessions cheap.
-        let thread = std::thread::Builder::new().name(name).stack_size(256 << 10).spawn(move || job.run())?;
+        let thread = std::thread::Builder::new().name(name).stack_size(256 << 10).spawn(move || job.run(cipher))?;
         self.thread = Some(thread);
         Ok(())
     }
@@ -140,14 +156,14 @@ impl StreamJob {
         }
     }
 
-    fn run(&self) {
+    fn run(&self, cipher: Option<Box<DataCipher>>) {
         if let Some(cpu) = self.options.cpu {
             // The session has checked that the processor exists; otherwise the stream runs on any.
             let _ = process::pin_thread(cpu);
         }
         let outcome = match (self.options.parameters.protocol, self.role) {
-            (TestProtocol::Tcp, StreamRole::Sender) => tcp::send(self),
-            (TestProtocol::Tcp, StreamRole::Receiver) => tcp::receive(self),
+            (TestProtocol::Tcp, StreamRole::Sender) => tcp::send(self, cipher),
+            (TestProtocol::Tcp, StreamRole::Receiver) => tcp::receive(self, cipher),
             (TestProtocol::Udp, StreamRole::Sender) => udp::send(self),
             (TestProtocol::Udp, StreamRole::Receiver) => udp::receive(self),
         };

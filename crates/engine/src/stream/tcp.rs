@@ -12,10 +12,12 @@ use linerate_sys::{clock, host, net, options, poll};
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
 use super::payload::TransferFile;
+use super::secured::{RecordReceiver, RecordSender};
 use super::{SLOW_BURST, StreamFailure, StreamJob};
 use crate::pace::{PacingOptions, SendPermission, StreamPacer};
 use crate::resources::{MemoryLease, ResourceAccount};
 use crate::server_rate::RateAccount;
+use crate::tls::DataCipher;
 
 /// Most bytes copied to the kernel at once when nothing limits the rate. Acknowledgements that arrive during a write free
 /// no memory before it ends: a larger one takes pages that no cache holds any more. Over loopback, with receivers that wait for
@@ -51,8 +53,8 @@ pub(crate) const FIRST_RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(16)
 const MAX_DISCARD: usize = 8 << 20;
 
 /// Sends until the budget is used up, the file ends, or it is stopped.
-pub(super) fn send(job: &StreamJob) -> Result<(), StreamFailure> {
-    let mut sender = TcpSender::new(job)?;
+pub(super) fn send(job: &StreamJob, cipher: Option<Box<DataCipher>>) -> Result<(), StreamFailure> {
+    let mut sender = TcpSender::new(job, cipher)?;
     while !job.shared.stopping() {
         if !sender.step()? {
             break;
@@ -76,6 +78,8 @@ enum SendMethod {
     SendTemporary(Arc<std::fs::File>),
     /// From a file, read into a block of its own first (`-F` without `-Z`).
     ReadFile(Arc<TransferFile>, PageBuffer),
+    /// Encrypted from a block (`--tls-data`).
+    Secured(RecordSender),
 }
 
 struct TcpSender<'a> {
@@ -97,12 +101,15 @@ struct TcpSender<'a> {
 }
 
 impl<'a> TcpSender<'a> {
-    fn new(job: &'a StreamJob) -> Result<Self, StreamFailure> {
+    fn new(job: &'a StreamJob, cipher: Option<Box<DataCipher>>) -> Result<Self, StreamFailure> {
         let parameters = &job.options.parameters;
         let length = block_length(job);
         let block = job.options.payload.block(length, parameters.repeating_payload).map_err(StreamFailure::SetUp)?;
         let (unit, length) = (parameters.block_size.to_usize().max(1), length.to_usize());
-        let method = choose_method(job, &block)?;
+        let method = match cipher {
+            Some(cipher) => SendMethod::Secured(RecordSender::new(job, cipher)?),
+            None => choose_method(job, &block)?,
+        };
         let pacer = parameters.rate.and_then(|rate| {
             let pacing = PacingOptions::of(parameters, rate, ByteCount::from_usize(length));
             StreamPacer::new(pacing, clock::monotonic_now())
@@ -192,7 +199,8 @@ impl<'a> TcpSender<'a> {
         let socket = &self.job.socket;
         let times = most / self.length;
         let block: &[u8] = &self.block;
-        match &self.method {
+        match &mut self.method {
+            SendMethod::Secured(sender) => sender.send(self.job, &block[..most.min(self.length)]).map(Some),
             SendMethod::Copy if times > 1 => tcp::send_repeated(socket, block, times).map(Some),
             SendMethod::Copy => tcp::send(socket, &block[..most.min(self.length)]).map(Some),
             SendMethod::ZeroCopy => self.send_zero_copy(most).map(Some),
@@ -364,9 +372,10 @@ fn wait_until_acknowledged(job: &StreamJob) {
 
 /// Receives until the peer closes or it is stopped. The driver learns of the last byte of an exact test; all that
 /// arrives until the test's end is counted, as in iperf3.
-pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
+pub(super) fn receive(job: &StreamJob, cipher: Option<Box<DataCipher>>) -> Result<(), StreamFailure> {
     let mut buffer = ReceiveBuffer::new(&job.options.memory)?;
-    let discard = job.options.parameters.skip_receive_copy && job.options.file.is_none();
+    let mut cipher = cipher.map(RecordReceiver);
+    let discard = job.options.parameters.skip_receive_copy && job.options.file.is_none() && cipher.is_none();
     let exact = !matches!(job.options.parameters.end, EndCondition::Time(_));
     // It is unknown which of several streams is near its end.
     let several = job.options.parameters.parallel.get() > 1;
@@ -383,24 +392,28 @@ pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
             tcp::receive(&job.socket, &mut buffer.bytes[..most])
         };
         let received = match result {
-            Ok(0) => return Err(StreamFailure::Closed),
+            Ok(0) => return Err(cipher.as_ref().map_or(StreamFailure::Closed, RecordReceiver::end)),
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Err(error) => return Err(StreamFailure::Read(error)),
         };
         // Bytes count in the phase in which they arrive: the call may have waited beyond the end of the omitted one.
         let phase = job.shared.phase();
-        if let Some(file) = &job.options.file {
+        let payload = match &mut cipher {
+            Some(cipher) => cipher.open(&buffer.bytes[..received])?,
+            None => received,
+        };
+        if let Some(file) = job.options.file.as_ref().filter(|_| cipher.is_none()) {
             file.append(&buffer.bytes[..received]).map_err(StreamFailure::File)?;
         }
         if received == buffer.bytes.len() && !discard {
             buffer.enlarge()?;
         }
-        job.counters.add_bytes(phase, received);
+        job.counters.add_bytes(phase, payload);
         let now = clock::monotonic_now();
         job.counters.set_last_arrival(now);
         if phase == super::TestPhase::Counting {
-            job.shared.count_received(ByteCount::from_usize(received));
+            job.shared.count_received(ByteCount::from_usize(payload));
         }
         if let Some(reader) = &mut slow_reader {
             reader.took(job, received);

@@ -8,6 +8,7 @@ use linerate_sys::poll;
 use rustls::server::{Accepted, Acceptor};
 use rustls::{ClientConnection, Connection, ServerConnection};
 
+use super::data::DataCipher;
 use super::failure::{self, PLAIN_CLIENT};
 use super::records::RecordReader;
 use super::{ConnectionUse, ReceiveOutcome, ServerTrust, TlsError, TlsServer};
@@ -65,6 +66,16 @@ impl TlsChannel {
     /// Server's end of a connection.
     pub(crate) fn of_server(server: &Arc<TlsServer>) -> Self {
         Self::new(ChannelState::Accepting(Box::default(), Arc::clone(server)), None)
+    }
+
+    /// Encryption of the data that follows; `None` before the end of the handshake.
+    pub(crate) fn into_data(self) -> Option<DataCipher> {
+        match self.state {
+            ChannelState::Open(connection) if !connection.is_handshaking() => {
+                Some(DataCipher::new(connection, self.records, self.trust))
+            }
+            _ => None,
+        }
     }
 
     /// True until both ends have authenticated each other as configured.

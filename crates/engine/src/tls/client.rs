@@ -17,6 +17,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use linerate_model::tls::TlsProperties;
 
 use super::channel::TlsChannel;
+use super::data::DataCipher;
 use super::identity::{self, PinnedKey, Result, SharedKeys};
 use super::stream::TlsStream;
 use super::{ConnectionUse, KeyPin, ServerTrust, TlsClientOptions, TlsError};
@@ -113,6 +114,23 @@ impl TlsClient {
         joined.map_err(|cause| {
             TlsError(format!("joining a data connection to its session: {}", linerate_sys::describe_os_error(&cause)))
         })
+    }
+
+    /// The same for a data connection that stays in TLS; returns its encryption.
+    pub(crate) fn join_secured(
+        &self,
+        stream: TcpStream,
+        cookie: &[u8],
+        cancel: Option<BorrowedFd<'_>>,
+    ) -> Result<(TcpStream, DataCipher)> {
+        let mut connection = self.secure(stream, ConnectionUse::Secured, cancel)?;
+        let failed = |cause: &std::io::Error| {
+            TlsError(format!("joining a data connection to its session: {}", linerate_sys::describe_os_error(cause)))
+        };
+        connection.send(cookie).map_err(|cause| failed(&cause))?;
+        let (stream, cipher) = connection.into_secured().ok_or_else(|| TlsError(CLOSED.to_owned()))?;
+        stream.set_nonblocking(false).map_err(|cause| failed(&cause))?;
+        Ok((stream, cipher.with_certificate(self.has_certificate)))
     }
 
     /// Conducts the handshake on a connection; a readable `cancel` ends it.

@@ -21,6 +21,20 @@ pub(super) fn describe(error: &Error, trust: Option<&ServerTrust>) -> String {
     }
 }
 
+/// Describes a failure of a data stream; `None` for others.
+pub(super) fn of_data(error: &Error) -> Option<String> {
+    match error {
+        Error::DecryptError => Some(
+            "a TLS record of the data does not decrypt: something on the path has changed it, or it is not the peer's"
+                .to_owned(),
+        ),
+        Error::InvalidMessage(_) | Error::PeerSentOversizedRecord => {
+            Some(format!("the data is not in TLS records ({error})"))
+        }
+        _ => None,
+    }
+}
+
 fn of_certificate(reason: &CertificateError, trust: &ServerTrust) -> String {
     match (reason, trust) {
         (CertificateError::ApplicationVerificationFailure, ServerTrust::SharedKey(file)) => format!(

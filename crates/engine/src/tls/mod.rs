@@ -2,7 +2,8 @@
 //!
 //! Every TCP connection of a session begins with a TLS handshake, in which both ends authenticate as configured, and
 //! carries its cookie inside TLS. The control connection stays in TLS; data connections continue without (`ConnectionUse`),
-//! so that goodput is measured as it is without TLS, and only who takes part in the session may open them.
+//! so that goodput is measured as it is without TLS, and only who takes part in the session may open them. On request
+//! (`--tls-data`) they stay in TLS, too, and their threads encrypt and decrypt (`DataCipher`).
 //!
 //! There are no tickets and no early data: a recorded conversation that is replayed meets a fresh random of the server.
 
@@ -12,6 +13,10 @@ mod absent;
 mod channel;
 #[cfg(feature = "tls")]
 mod client;
+#[cfg(feature = "tls")]
+mod data;
+#[cfg(all(test, feature = "tls"))]
+mod data_tests;
 #[cfg(feature = "tls")]
 mod failure;
 #[cfg(feature = "tls")]
@@ -32,13 +37,15 @@ mod tests;
 use std::path::PathBuf;
 
 #[cfg(not(feature = "tls"))]
-pub(crate) use absent::{TlsChannel, TlsStream};
+pub(crate) use absent::{DataCipher, TlsChannel, TlsStream};
 #[cfg(not(feature = "tls"))]
 pub use absent::{TlsClient, TlsServer};
 #[cfg(feature = "tls")]
 pub(crate) use channel::TlsChannel;
 #[cfg(feature = "tls")]
 pub use client::TlsClient;
+#[cfg(feature = "tls")]
+pub(crate) use data::DataCipher;
 #[cfg(feature = "tls")]
 pub use identity::{PinnedKey, pin_of_public_key};
 pub use linerate_wire::key_pin::KeyPin;

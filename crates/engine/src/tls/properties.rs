@@ -53,7 +53,7 @@ pub(super) fn key_algorithm(public_key: &[u8]) -> Option<String> {
         |identifier: &[u8]| (2..=8).any(|at| public_key.get(at..).is_some_and(|rest| rest.starts_with(identifier)));
     let (_, name) = ALGORITHMS.iter().find(|(identifier, _)| is_at_start(identifier))?;
     let modulus = public_key.len().saturating_sub(RSA_OVERHEAD);
-    let has_usual_size = *name == "RSA" && modulus >= 128 && modulus % 128 == 0;
+    let has_usual_size = *name == "RSA" && modulus >= 128 && modulus.is_multiple_of(128);
     Some(if has_usual_size { format!("RSA {}", modulus * 8) } else { (*name).to_owned() })
 }
 

@@ -31,17 +31,38 @@ impl RecordReader {
         let most = if self.left > 0 { self.left } else { HEADER - self.known };
         let most = most.min(buffer.len());
         let count = source.read(&mut buffer[..most])?;
+        self.note(&buffer[..count]);
+        Ok(count)
+    }
+
+    /// Follows bytes that were read in another way.
+    pub(super) fn follow(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let most = if self.left > 0 { self.left } else { HEADER - self.known };
+            let (noted, rest) = bytes.split_at(most.min(bytes.len()));
+            self.note(noted);
+            bytes = rest;
+        }
+    }
+
+    /// True within a record.
+    pub(super) fn is_within_record(&self) -> bool {
+        self.known > 0 || self.left > 0
+    }
+
+    /// Notes bytes of one header or of one body.
+    fn note(&mut self, bytes: &[u8]) {
+        let count = bytes.len();
         self.total = self.total.saturating_add(count);
         if self.left > 0 {
             self.left -= count;
-        } else {
-            self.header[self.known..self.known + count].copy_from_slice(&buffer[..count]);
-            self.known += count;
-            if self.known == HEADER {
-                (self.known, self.left) = (0, usize::from(u16::from_be_bytes([self.header[3], self.header[4]])));
-            }
+            return;
         }
-        Ok(count)
+        self.header[self.known..self.known + count].copy_from_slice(bytes);
+        self.known += count;
+        if self.known == HEADER {
+            (self.known, self.left) = (0, usize::from(u16::from_be_bytes([self.header[3], self.header[4]])));
+        }
     }
 }
 
@@ -56,6 +77,20 @@ mod tests {
         let lengths: Vec<usize> = (0..6).map(|_| reader.read(&mut bytes, &mut [0; 64]).expect("bytes")).collect();
         assert_eq!(lengths, [5, 3, 5, 5, 1, 1]);
         assert_eq!((reader.total, bytes.len()), (20, 0));
+    }
+
+    #[test]
+    fn the_end_of_a_record_is_known_however_it_arrives() {
+        let bytes = [23, 3, 3, 0, 3, b'a', b'b', b'c', 23, 3, 3, 0, 0, 23, 3, 3, 0, 1, b'd'];
+        for size in 1..=bytes.len() {
+            let mut reader = RecordReader::default();
+            let mut seen = 0;
+            for part in bytes.chunks(size) {
+                reader.follow(part);
+                seen += part.len();
+                assert_eq!(reader.is_within_record(), ![8, 13, 19].contains(&seen), "{seen} of {size}");
+            }
+        }
     }
 
     #[test]

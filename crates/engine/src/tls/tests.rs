@@ -30,23 +30,23 @@ fn files(name: &str) -> CertificateFiles {
     CertificateFiles { certificate: fixture(name), key: fixture("key.pem") }
 }
 
-fn shared(key: &str) -> PathBuf {
+pub(super) fn shared(key: &str) -> PathBuf {
     let name = format!("linerate-shared-key-{}-{key}", std::process::id());
     let file = std::env::temp_dir().join(name);
     std::fs::write(&file, format!("{key}\n")).expect("a writable directory");
     file
 }
 
-const KEY: &str = "0123456789abcdef";
+pub(super) const KEY: &str = "0123456789abcdef";
 
-fn serve(identity: ServerIdentity, client_authorities: Option<PathBuf>) -> (TestServer, Option<KeyPin>) {
+pub(super) fn serve(identity: ServerIdentity, client_authorities: Option<PathBuf>) -> (TestServer, Option<KeyPin>) {
     let tls = TlsServer::new(&TlsServerOptions { identity, client_authorities }).expect("usable files");
     let pin = tls.pin();
     (TestServer::start(ServerOptions { tls: Some(Arc::new(tls)), ..ServerOptions::default() }), pin)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as the options of a client have it")]
-fn trusting(trust: ServerTrust) -> Option<Arc<TlsClientOptions>> {
+pub(super) fn trusting(trust: ServerTrust) -> Option<Arc<TlsClientOptions>> {
     Some(Arc::new(TlsClientOptions { trust, certificate: None }))
 }
 
@@ -58,7 +58,7 @@ fn probe_target(server: &TestServer, tls: Option<Arc<TlsClientOptions>>) -> Prob
     ProbeTarget { tls, ..target(server.address) }
 }
 
-fn test(server: &TestServer, tls: Option<Arc<TlsClientOptions>>, parameters: TestParameters) -> ClientRun {
+pub(super) fn test(server: &TestServer, tls: Option<Arc<TlsClientOptions>>, parameters: TestParameters) -> ClientRun {
     ClientRun::with(&ClientOptions { tls, ..client_options(server.address, parameters) })
 }
 
@@ -136,9 +136,11 @@ fn wrong_servers_are_refused_with_the_reason() {
         let (server, _) = serve(identity, None);
         let text = refusal(&server, trusting(trust.clone()));
         assert!(text.contains(reason), "{text}");
-        let run = test(&server, trusting(trust), exact(1000));
-        let advice = run.outcome.error.expect("refused").advice().map(str::to_owned).unwrap_or_default();
-        assert!(advice.contains(reason), "{advice}");
+        for tls_data in [false, true] {
+            let run = test(&server, trusting(trust.clone()), TestParameters { tls_data, ..exact(1000) });
+            let advice = run.outcome.error.expect("refused").advice().map(str::to_owned).unwrap_or_default();
+            assert!(advice.contains(reason), "{advice}");
+        }
         let note = server.find(|news| match news {
             ServerNews::Note(text) if text.contains("refused 127.0.0.1") => Some(text),
             ServerNews::Session(_) => panic!("a session"),
@@ -162,9 +164,11 @@ fn clients_without_the_right_certificate_are_refused() {
     ] {
         let text = refusal(&server, with(certificate.clone()));
         assert!(text.contains(reason), "{text}");
-        let run = test(&server, with(certificate), exact(1000));
-        let error = run.outcome.error.expect("refused");
-        assert!(error.advice().is_some_and(|advice| advice.contains(reason)), "{error:?}");
+        for tls_data in [false, true] {
+            let run = test(&server, with(certificate.clone()), TestParameters { tls_data, ..exact(1000) });
+            let error = run.outcome.error.expect("refused");
+            assert!(error.advice().is_some_and(|advice| advice.contains(reason)), "{error:?}");
+        }
     }
 }
 

@@ -57,6 +57,7 @@ pub fn start(side: EndpointRole, parameters: TestParameters, streams: Vec<Stream
         send_buffer: Some(ByteCount::new(16384)),
         receive_buffer: Some(ByteCount::new(131_072)),
         derived_block_size: None,
+        tls_data: None,
         peer: None,
         peer_is_linerate: false,
     }

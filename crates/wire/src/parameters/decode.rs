@@ -270,6 +270,7 @@ impl ParameterKeys<'_> {
         parameters.far_reports_at_end = flag("reports_at_end")?;
         parameters.far_details = flag("details")?;
         parameters.kernel_events = flag("kernel_events")?;
+        parameters.tls_data = flag("tls_data")?;
         linerate.string("version").map_err(|error| malformed(&error))
     }
 }

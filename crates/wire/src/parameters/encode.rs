@@ -43,6 +43,9 @@ pub fn encode(parameters: &TestParameters, extra: &ParametersExtra<'_>) -> Strin
         if parameters.kernel_events {
             linerate.integer("kernel_events", 1);
         }
+        if parameters.tls_data {
+            linerate.integer("tls_data", 1);
+        }
         document.raw("linerate", &linerate.finish());
     }
     document.finish()

@@ -48,6 +48,9 @@ pub(crate) struct TestArguments {
     #[cfg(feature = "quic")]
     #[arg(long, conflicts_with = "window")]
     pub(crate) quic: bool,
+    /// Encrypt the data of the TCP streams, too, with the keys of the conversation (TLS 1.3); needs options of TLS
+    #[arg(long)]
+    pub(crate) tls_data: bool,
     /// Time between samples, 10ms to 1min; without it 200ms, and 1s where the server sends. Below 200ms the ends do not
     /// tell each other of their sockets, and there is no diagnosis
     #[arg(long, value_parser = interval, value_name = "TIME")]
@@ -98,8 +101,14 @@ impl TestArguments {
     }
 
     /// Reason why these arguments do not fit together.
-    #[cfg_attr(not(feature = "quic"), expect(clippy::unused_self, reason = "the feature uses it"))]
     pub(super) fn problem(&self) -> Option<String> {
+        if self.tls_data && self.compares_quic() {
+            return Some("--tls-data is for TCP: QUIC always encrypts (omit one of both)".to_owned());
+        }
+        if self.tls_data && self.common.far.tls.options().is_none() {
+            let options = "--shared-key-file, --tls-pin, --tls-ca or --tls";
+            return Some(format!("--tls-data encrypts with the keys of the conversation: use {options}, too"));
+        }
         #[cfg(feature = "quic")]
         if self.quic {
             if self.hosts.len() > 1 {

@@ -7,6 +7,7 @@ mod hosts;
 mod quic;
 
 use linerate_model::direction::Direction;
+use std::fmt::Write as _;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
@@ -326,6 +327,10 @@ impl TestSeries<'_> {
         if self.runs.len() == 1 {
             let host = recorder::display_host(self.arguments.host());
             text.push_str(&throughput_text::heading(&host, common.port(), idle.as_ref(), style));
+            let tls = run.start.as_ref().and_then(|start| start.tls_data.as_ref()?.cipher_suite.as_ref());
+            if let Some(suite) = tls {
+                let _ = writeln!(text, "  data in TLS 1.3 ({suite}), encrypted in user space");
+            }
         }
         let show = if common.verbose { throughput_text::run_details } else { throughput_text::run_summary };
         text.push_str(&show(run, idle.as_ref(), style));
@@ -349,6 +354,7 @@ impl TestSeries<'_> {
             parallel: streams,
             window: arguments.window,
             congestion: arguments.tcp_congestion(),
+            tls_data: arguments.tls_data,
             far_interval: Some(far_interval),
             far_details: far_interval >= SAMPLE_INTERVAL && self.far_details_fit(flow, streams, far_interval),
             ..TestParameters::discarding()

@@ -83,6 +83,7 @@ fn run(flow: Direction, after: Duration, near: Vec<IntervalReport>, far: Option<
         send_buffer: None,
         receive_buffer: None,
         derived_block_size: None,
+        tls_data: None,
         target_rate: linerate_units::BitRate::ZERO,
         peer: None,
         peer_is_linerate: far.is_some(),

@@ -315,7 +315,7 @@ impl ServedProbeSession {
                 SessionMessage::Tcp(stream) => self.loads.join(stream, outbox),
                 SessionMessage::Displaced => return Err(SessionEnd::Displaced),
                 SessionMessage::Terminate(_) => return Err(SessionEnd::Terminated),
-                SessionMessage::Turn | SessionMessage::Udp(_) => {}
+                SessionMessage::Turn | SessionMessage::Udp(_) | SessionMessage::Secured(..) => {}
             }
         }
         Ok(())

@@ -37,7 +37,7 @@ fn segments_wait_to_be_full_unless_the_client_asks_otherwise() {
         // As it arrives: accepted as a control connection.
         let control = ControlConnection::new(server).expect("a good socket");
         assert!(same.nodelay().expect("an option"));
-        AcceptedStreams::default().add_tcp(&parameters, control.into_stream()).expect("a good socket");
+        AcceptedStreams::default().add_tcp(&parameters, control.into_stream(), None).expect("a good socket");
         assert_eq!(same.nodelay().expect("an option"), no_delay);
     }
 }
@@ -58,7 +58,7 @@ fn roles_and_numbers_follow_the_order_of_arrival() {
         for _ in roles {
             assert!(!opening.is_complete(&parameters), "{direction:?}");
             let (server, client) = tcp_pair();
-            opening.add_tcp(&parameters, server).expect("a good socket");
+            opening.add_tcp(&parameters, server, None).expect("a good socket");
             clients.push(client);
         }
         assert!(opening.is_complete(&parameters), "{direction:?}");
@@ -85,7 +85,7 @@ fn the_requested_options_are_set_on_the_sockets() {
     };
     let mut opening = AcceptedStreams::default();
     let (server, _client) = tcp_pair();
-    opening.add_tcp(&parameters, server).expect("a good socket");
+    opening.add_tcp(&parameters, server, None).expect("a good socket");
     let (server, _other) = udp_pair();
     opening.add_udp(&parameters, server).expect("a good socket");
     for stream in opening.into_streams() {
@@ -101,7 +101,7 @@ fn a_window_beyond_the_limit_of_the_host_is_refused() {
     let parameters =
         TestParameters { window: Some(ByteCount::from_mebibytes(512)), ..parallel(TestDirection::Forward, 1) };
     let (server, _client) = tcp_pair();
-    let error = AcceptedStreams::default().add_tcp(&parameters, server).expect_err("too large");
+    let error = AcceptedStreams::default().add_tcp(&parameters, server, None).expect_err("too large");
     assert_eq!(error.code(), ErrorCode::SOCKET_BUFFER_TOO_SMALL);
     let (server, _other) = udp_pair();
     let error = AcceptedStreams::default().add_udp(&parameters, server).expect_err("too large");
@@ -118,7 +118,7 @@ fn an_unknown_congestion_control_is_no_reason_to_refuse() {
     let (server, _client) = tcp_pair();
     let before = options::congestion(&server).ok();
     let mut opening = AcceptedStreams::default();
-    opening.add_tcp(&parameters, server).expect("as iperf3");
+    opening.add_tcp(&parameters, server, None).expect("as iperf3");
     let streams = opening.into_streams();
     assert_eq!(options::congestion(&streams[0]).ok(), before, "the host's own is used");
 }

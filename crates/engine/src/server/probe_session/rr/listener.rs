@@ -101,7 +101,7 @@ impl RrListener {
         buffer: &mut [u8],
     ) -> Result<(), TlsError> {
         let mut limit = ClientLimit::new(state, HANDSHAKE_TIMEOUT);
-        let mut wait = |error| limit.go_on(error);
+        let mut wait = |error: Option<io::Error>| limit.go_on(error.as_ref());
         let mut stream = TlsStream::accept(stream, tls, &mut wait)?;
         state.pay(stream.handshake_bytes());
         let (mut cookie, mut read) = ([0; cookie::LENGTH], 0);
@@ -112,7 +112,7 @@ impl RrListener {
             return Err(TlsError("the token is not this session's".to_owned()));
         }
         limit.extend();
-        let mut wait = |error| limit.go_on(error);
+        let mut wait = |error: Option<io::Error>| limit.go_on(error.as_ref());
         let mut left = state.order.request.to_usize();
         while left > 0 {
             let most = left.min(buffer.len());
@@ -156,14 +156,12 @@ impl<'a> ClientLimit<'a> {
         self.until = clock::monotonic_now() + self.state.stall_limit;
     }
 
-    fn go_on(&self, error: Option<io::Error>) -> Result<(), TlsError> {
-        let kind = error.as_ref().map_or(io::ErrorKind::WouldBlock, io::Error::kind);
+    fn go_on(&self, error: Option<&io::Error>) -> Result<(), TlsError> {
+        let kind = error.map_or(io::ErrorKind::WouldBlock, io::Error::kind);
         let is_wait = matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted);
         if is_wait && !self.state.is_stopping() && clock::monotonic_now() < self.until {
             return Ok(());
         }
-        Err(TlsError(
-            error.as_ref().map_or_else(|| "the client is too slow".to_owned(), linerate_sys::describe_os_error),
-        ))
+        Err(TlsError(error.map_or_else(|| "the client is too slow".to_owned(), linerate_sys::describe_os_error)))
     }
 }
