@@ -6,7 +6,9 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
 use linerate_engine::probe::{ProbeSession, ProbeTarget};
-use linerate_engine::rr::{self, QuicTransactionFailure, QuicTransactionTarget, QuicTransactions as _, RrOptions};
+use linerate_engine::rr::{
+    self, QuicTransactionFailure, QuicTransactionTarget, QuicTransactions as _, RrOptions, RrOutcome,
+};
 use linerate_engine::server::{Server, ServerObserver, ServerOptions, SessionObserver};
 use linerate_model::direction::Direction;
 use linerate_model::event::TestEvent;
@@ -139,7 +141,7 @@ fn handshakes_are_full_resumed_and_early() {
     assert!(found.iter().all(|handshake| handshake.answer > Duration::ZERO));
 }
 
-fn transactions(address: SocketAddr, flows: u32, sizes: [u64; 2]) -> linerate_documents::rr::RrDocument {
+fn transactions(address: SocketAddr, flows: u32, sizes: [u64; 2]) -> RrOutcome {
     let target = ProbeTarget::new("127.0.0.1", Port::new(address.port()).expect("bound"));
     let [request, response] = sizes.map(ByteCount::new);
     let options = RrOptions {
@@ -152,14 +154,14 @@ fn transactions(address: SocketAddr, flows: u32, sizes: [u64; 2]) -> linerate_do
     };
     let outcome = rr::run(&options, None, &mut |_| {});
     assert_eq!(outcome.error, None);
-    outcome.document
+    outcome
 }
 
 #[test]
 fn transactions_have_a_full_handshake_each() {
     let loopback = Loopback::start(ServerLimits::default());
     for (flows, sizes) in [(1, [1, 1]), (3, [100_000, 300_000]), (80, [1, 1])] {
-        let document = transactions(loopback.address, flows, sizes);
+        let document = transactions(loopback.address, flows, sizes).document;
         assert!(document.transactions > 20 && document.lost == Some(0), "{document:#?}");
         let handshake = document.handshake.expect("a handshake");
         assert_eq!(handshake.text(), "TLS 1.3, raw public key (Ed25519)");
