@@ -6,7 +6,7 @@ const WINDOW: u32 = 1024;
 /// Bits of a word.
 const WORD: u32 = u64::BITS;
 
-/// Used numbers: the latest one, and a window below it, as IPsec has it against replays (RFC 4303 section 3.4.3).
+/// Used numbers: the latest one, and a window below it, as ESP has it against replays (RFC 4303 section 3.4.3).
 #[derive(Debug)]
 pub(crate) struct UsedNumbers {
     /// Number after the latest one.
