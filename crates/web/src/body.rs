@@ -25,14 +25,14 @@ pub(crate) struct BusyMark(Arc<Connection>);
 
 impl BusyMark {
     pub(crate) fn new(connection: &Arc<Connection>) -> Self {
-        connection.set_busy(true);
+        connection.begin_request();
         Self(Arc::clone(connection))
     }
 }
 
 impl Drop for BusyMark {
     fn drop(&mut self) {
-        self.0.set_busy(false);
+        self.0.end_request();
     }
 }
 

@@ -3,7 +3,7 @@
 //! The socket is shared, so that `tcp_info` can be read while hyper owns the connection.
 
 use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 use std::io;
@@ -13,7 +13,11 @@ use std::sync::Arc;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use linerate_sys::clock;
+#[cfg(feature = "responsiveness")]
+use linerate_units::ByteCount;
 use linerate_units::MonotonicTime;
+#[cfg(feature = "responsiveness")]
+use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
@@ -23,6 +27,15 @@ const READ_SIZE: usize = 64 << 10;
 /// Most bytes of one write, so that other connections have their turn.
 const MAX_WRITE: usize = 256 << 10;
 
+/// Time for which unsent bytes wait in the kernel, and the bounds of their number (draft-ietf-ippm-responsiveness, "Client-Side
+/// Influence").
+#[cfg(feature = "responsiveness")]
+const MAX_SEND_DELAY: Duration = Duration::from_millis(5);
+#[cfg(feature = "responsiveness")]
+const MIN_UNSENT: ByteCount = ByteCount::from_kibibytes(8);
+#[cfg(feature = "responsiveness")]
+const MAX_UNSENT: ByteCount = ByteCount::from_kibibytes(1024);
+
 /// A connection, shared by hyper, the table of connections and the samples of a session.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -31,8 +44,11 @@ pub(crate) struct Connection {
     pub(crate) number: u64,
     /// Nanoseconds of the monotonic clock.
     progress: AtomicU64,
-    /// True while a request is being answered.
-    busy: AtomicBool,
+    /// Number of requests that are being answered.
+    requests: AtomicUsize,
+    /// Bytes written, and as many as there were at the last adjustment of the send buffer.
+    written: AtomicU64,
+    adjusted: AtomicU64,
     /// Notified when the connection has to end.
     end: Notify,
 }
@@ -40,7 +56,8 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(stream: TcpStream, peer: SocketAddr, number: u64) -> Arc<Self> {
         let progress = AtomicU64::new(clock::monotonic_now().as_nanos());
-        Arc::new(Self { stream, peer, number, progress, busy: AtomicBool::new(false), end: Notify::new() })
+        let (requests, written, adjusted) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Self { stream, peer, number, progress, requests, written, adjusted, end: Notify::new() })
     }
 
     /// Time since the last byte moved, or the last request began or ended.
@@ -49,13 +66,70 @@ impl Connection {
     }
 
     pub(crate) fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Relaxed)
+        self.requests.load(Ordering::Relaxed) > 0
     }
 
-    /// Marks the start or the end of a request.
-    pub(crate) fn set_busy(&self, busy: bool) {
-        self.busy.store(busy, Ordering::Relaxed);
+    /// Marks the start of a request.
+    pub(crate) fn begin_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
         self.mark_progress();
+    }
+
+    /// Marks the end of a request that began.
+    pub(crate) fn end_request(&self) {
+        self.requests.fetch_sub(1, Ordering::Relaxed);
+        self.mark_progress();
+    }
+
+    /// Limits the unsent bytes in the kernel to those of a few milliseconds at the rate of the last `interval`, as a longer
+    /// queue in the sender delays the answers behind it (`TCP_NOTSENT_LOWAT`).
+    #[cfg(feature = "responsiveness")]
+    pub(crate) fn adjust_send_buffer(&self, interval: Duration) {
+        let written = self.written.load(Ordering::Relaxed);
+        let moved = written - self.adjusted.swap(written, Ordering::Relaxed);
+        if moved == 0 {
+            return;
+        }
+        let rate = ByteCount::new(moved).rate_over(interval);
+        let most = (rate * MAX_SEND_DELAY).clamp(MIN_UNSENT, MAX_UNSENT);
+        // Without the option, the delay of the sender's buffer is in the measurement.
+        let _ = linerate_sys::options::set_not_sent_low_water(self, most);
+    }
+
+    /// Writes without waiting, and counts.
+    #[cfg(feature = "responsiveness")]
+    fn poll_send(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.stream.poll_write_ready(context))?;
+            match self.stream.try_write(bytes) {
+                Ok(count) => {
+                    self.written.fetch_add(count as u64, Ordering::Relaxed);
+                    self.mark_moved();
+                    return Poll::Ready(Ok(count));
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {}
+                Err(cause) => return Poll::Ready(Err(cause)),
+            }
+        }
+    }
+
+    /// Reads without waiting.
+    #[cfg(feature = "responsiveness")]
+    fn poll_receive(&self, context: &mut Context<'_>, bytes: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.stream.poll_read_ready(context))?;
+            match self.stream.try_read(bytes.initialize_unfilled()) {
+                Ok(count) => {
+                    bytes.advance(count);
+                    if count > 0 {
+                        self.mark_moved();
+                    }
+                    return Poll::Ready(Ok(()));
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {}
+                Err(cause) => return Poll::Ready(Err(cause)),
+            }
+        }
     }
 
     /// Ends the connection.
@@ -192,5 +266,34 @@ impl Write for ConnectionIo {
                 Err(cause) => return Poll::Ready(Err(cause)),
             }
         }
+    }
+}
+
+/// Adapter between TLS and the socket.
+#[cfg(feature = "responsiveness")]
+#[derive(Debug)]
+pub(crate) struct SocketIo(pub(crate) Arc<Connection>);
+
+#[cfg(feature = "responsiveness")]
+impl tokio::io::AsyncRead for SocketIo {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_receive(context, bytes)
+    }
+}
+
+#[cfg(feature = "responsiveness")]
+impl tokio::io::AsyncWrite for SocketIo {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.poll_send(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // An error means that the peer is gone already.
+        let _ = linerate_sys::net::shutdown_write(&*self.0);
+        Poll::Ready(Ok(()))
     }
 }

@@ -105,6 +105,14 @@ impl ConnectionTable {
         }
     }
 
+    /// Adjusts the send buffers to the rates of the last `interval`.
+    #[cfg(feature = "responsiveness")]
+    pub(crate) fn adjust_send_buffers(&self, interval: Duration) {
+        for connection in self.lock().values() {
+            connection.adjust_send_buffer(interval);
+        }
+    }
+
     /// A poisoned lock only means that a task panicked; each change is one statement.
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Connection>>> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)

@@ -6,7 +6,10 @@
 //! directions, and sends the round trips that it measured (`session`); everything else in the result (`result`) is counted
 //! here: bytes by the sockets, and `tcp_info` while they move (`sampling`). No answer depends on the file system: the page is
 //! compiled in (`assets`), and unknown paths are unknown (`routes`).
+//!
+//! `responsiveness` measures over HTTP/2 as other programs do, at both ends, and shares the limits of the service.
 
+mod acceptor;
 mod assets;
 mod body;
 mod claims;
@@ -18,6 +21,8 @@ mod librespeed;
 mod origin;
 mod request_body;
 mod response;
+#[cfg(feature = "responsiveness")]
+pub mod responsiveness;
 mod result;
 mod routes;
 mod sampling;

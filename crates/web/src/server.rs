@@ -1,13 +1,11 @@
-//! The listening socket, and the thread that serves its connections.
+//! The service of the page: its listening socket, and the thread that serves its connections.
 
 use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
-use core::time::Duration;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use hyper::server::conn::http1;
@@ -15,13 +13,13 @@ use hyper::service::service_fn;
 use linerate_documents::run::RunDocument;
 use linerate_engine::server::{ServiceAccess, ServiceLease};
 use linerate_model::address_family::AddressFamily;
-use linerate_sys::net::{self, ListenOptions};
+use linerate_sys::net::ListenOptions;
 use linerate_sys::{clock, host, process};
 use linerate_units::{ByteCount, Port};
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use crate::acceptor::{self, Acceptor};
 use crate::connection::{Connection, ConnectionIo};
 use crate::connection_table::{ConnectionSlot, ConnectionTable};
 use crate::keep_limit::KeepLimit;
@@ -37,13 +35,6 @@ const MAX_BUFFER: usize = 64 << 10;
 
 /// Most headers of a request.
 const MAX_HEADERS: usize = 64;
-
-/// Pause of accepting when the process has no descriptor left.
-const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
-
-/// Time in which a refused client may read the reason, and the most that do.
-const REFUSAL_TIME: Duration = Duration::from_millis(500);
-const MAX_REFUSALS: usize = 64;
 
 /// Response to a connection beyond the caps.
 const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n\
@@ -116,10 +107,7 @@ impl BoundWebService {
             device: options.device.clone(),
             ..ListenOptions::default()
         };
-        let listener = net::listen_tcp(&listen).map_err(|cause| failed(cause.to_string()))?.listener;
-        let io_failed = |cause: io::Error| failed(linerate_sys::describe_os_error(&cause));
-        listener.set_nonblocking(true).map_err(io_failed)?;
-        let address = listener.local_addr().map_err(io_failed)?;
+        let (listener, address) = acceptor::listen(&listen).map_err(failed)?;
         Ok(Self { listener, address, options })
     }
 
@@ -137,19 +125,30 @@ impl BoundWebService {
     pub fn start(self, access: ServiceAccess, observer: Arc<dyn WebObserver>) -> Result<RunningWebService, WebError> {
         let port = self.address.port();
         let failed = |cause: io::Error| WebError { port, cause: linerate_sys::describe_os_error(&cause) };
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_io().enable_time().max_blocking_threads(2).build().map_err(failed)?;
-        let stop = Arc::new(Notify::new());
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new().name("web".into());
-        let thread = thread.spawn(move || {
-            let problem = runtime.block_on(serve(self, access, Arc::clone(&observer), &stopped)).err();
-            if let Some(cause) = problem {
+        let service = move |stop: Arc<Notify>| async move {
+            if let Err(cause) = serve(self, access, Arc::clone(&observer), &stop).await {
                 observer.problem(&format!("the web page has ended: {}", linerate_sys::describe_os_error(&cause)));
             }
+        };
+        RunningWebService::spawn("web", service).map_err(failed)
+    }
+}
+
+impl RunningWebService {
+    /// Runs a service on a thread of its own.
+    pub(crate) fn spawn<F: Future<Output = ()>>(
+        name: &str,
+        service: impl FnOnce(Arc<Notify>) -> F + Send + 'static,
+    ) -> io::Result<Self> {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_io().enable_time().max_blocking_threads(2).build()?;
+        let stop = Arc::new(Notify::new());
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            runtime.block_on(service(stopped));
             runtime.shutdown_background();
         });
-        Ok(RunningWebService { stop, thread: Some(thread.map_err(failed)?) })
+        Ok(Self { stop, thread: Some(thread?) })
     }
 }
 
@@ -164,7 +163,7 @@ impl Drop for RunningWebService {
 }
 
 /// Resolves when the first of two futures does.
-async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+pub(crate) async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     poll_fn(|context| {
         let is_done = one.as_mut().poll(context).is_ready() || other.as_mut().poll(context).is_ready();
@@ -192,8 +191,15 @@ async fn serve(
         host_name: host::host_name(),
         recent: Arc::default(),
     });
-    let acceptor =
-        Acceptor { listener, table: Arc::clone(&table), service: Arc::clone(&service), refusals: Arc::default() };
+    let attended = Arc::clone(&service);
+    let acceptor = Acceptor {
+        listener,
+        table: Arc::clone(&table),
+        access: service.access.clone(),
+        memory: CONNECTION_MEMORY,
+        busy: BUSY,
+        attend: move |connection, lease, slot| attend(Arc::clone(&attended), connection, lease, slot),
+    };
     let sampled = async {
         loop {
             sleep(SAMPLING_INTERVAL).await;
@@ -204,60 +210,6 @@ async fn serve(
     };
     first(stop.notified(), first(acceptor.run(), sampled)).await;
     Ok(())
-}
-
-struct Acceptor {
-    listener: tokio::net::TcpListener,
-    table: Arc<ConnectionTable>,
-    service: Arc<WebService>,
-    /// Refused clients that may still read why.
-    refusals: Arc<AtomicUsize>,
-}
-
-impl Acceptor {
-    async fn run(self) {
-        let mut number = 0;
-        loop {
-            match self.listener.accept().await {
-                Ok((stream, peer)) => {
-                    number += 1;
-                    self.take(stream, peer, number);
-                }
-                Err(cause) if cause.kind() == io::ErrorKind::ConnectionAborted => {}
-                // Out of descriptors: connections in the backlog are kept, others must end first.
-                Err(_) => sleep(EXHAUSTED_PAUSE).await,
-            }
-        }
-    }
-
-    fn take(&self, stream: TcpStream, peer: SocketAddr, number: u64) {
-        let _ = stream.set_nodelay(true);
-        let connection = Connection::new(stream, net::canonical(peer), number);
-        let lease = self.service.access.share(peer.ip()).lease(CONNECTION_MEMORY, 1);
-        let slot = lease.and_then(|lease| Some((lease, self.table.enter(&connection, clock::monotonic_now())?)));
-        match slot {
-            Some((lease, slot)) => {
-                tokio::spawn(attend(Arc::clone(&self.service), connection, lease, slot));
-            }
-            None => self.refuse(connection),
-        }
-    }
-
-    /// Answers that there are too many connections. What has arrived unread would discard the answer, so some clients have a
-    /// moment to read it.
-    fn refuse(&self, connection: Arc<Connection>) {
-        connection.write_now(BUSY);
-        let _ = net::shutdown_write(&*connection);
-        if self.refusals.fetch_add(1, Ordering::Relaxed) < MAX_REFUSALS {
-            let refusals = Arc::clone(&self.refusals);
-            tokio::spawn(async move {
-                first(sleep(REFUSAL_TIME), connection.discard_until_end()).await;
-                refusals.fetch_sub(1, Ordering::Relaxed);
-            });
-        } else {
-            self.refusals.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
 }
 
 /// Serves one connection to its end.

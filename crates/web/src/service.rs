@@ -27,7 +27,7 @@ use crate::result::{self, ServerFacts};
 use crate::routes::{Query, Route};
 use crate::sampling::SamplePoint;
 use crate::server::WebObserver;
-use crate::session::WebSession;
+use crate::session::{MAX_TRANSFERS, WebSession};
 use crate::session_table::{SessionTable, SessionToken};
 use crate::{history_pages, origin};
 
@@ -76,23 +76,10 @@ impl WebService {
         connection: Arc<Connection>,
     ) -> Result<WebResponse, Infallible> {
         let mark = BusyMark::new(&connection);
-        if let Some(delay) = self.access.share(connection.peer.ip()).request_delay() {
-            sleep(delay.min(MAX_REQUEST_DELAY)).await;
-        }
+        postpone(&self.access, &connection).await;
         let response = self.route(request, &connection).await;
-        self.pace(&response, &connection).await;
+        pace(&self.access, &response, &connection).await;
         Ok(response.map(|body| body.with_mark(mark)))
-    }
-
-    /// Counts an answer in the rate of the server, and waits where it is used up. Small answers wait only for a long backlog:
-    /// their time is what a browser measures.
-    async fn pace(&self, response: &WebResponse, connection: &Connection) {
-        let Some(length) = response.body().text_length() else { return };
-        let share = self.access.share(connection.peer.ip());
-        let wait = share.answer_delay(ByteCount::new(length + HEADER_LENGTH)).unwrap_or_default();
-        if length > HEADER_LENGTH || wait > MAX_REPLY_BACKLOG {
-            sleep(wait.min(MAX_ANSWER_DELAY)).await;
-        }
     }
 
     async fn route(&self, request: Request<Incoming>, connection: &Arc<Connection>) -> WebResponse {
@@ -128,7 +115,7 @@ impl WebService {
     fn open(&self, headers: &HeaderMap, connection: &Arc<Connection>) -> WebResponse {
         let browser = headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         let browser = browser.map(|name| shortened(name, MAX_BROWSER));
-        let session = match WebSession::open(&self.access, connection.peer.ip(), browser, true) {
+        let session = match WebSession::open(&self.access, connection.peer.ip(), browser, MAX_TRANSFERS, true) {
             Ok(session) => session,
             Err(refusal) => return refuse_session(&refusal),
         };
@@ -292,7 +279,7 @@ impl WebService {
     /// Session of all clients of an address that have no token.
     fn of_address(&self, connection: &Connection) -> Result<Arc<WebSession>, ServiceRefusal> {
         let client = connection.peer.ip();
-        self.sessions.of_address(client, || WebSession::open(&self.access, client, None, false))
+        self.sessions.of_address(client, || WebSession::open(&self.access, client, None, MAX_TRANSFERS, false))
     }
 
     async fn history(&self, route: Route, request: &Request<Incoming>) -> WebResponse {
@@ -313,7 +300,25 @@ impl WebService {
     }
 }
 
-fn refuse_session(refusal: &ServiceRefusal) -> WebResponse {
+/// Counts an answer in the rate of the server, and waits where it is used up. Small answers wait only for a long backlog:
+/// their time is what a client measures.
+pub(crate) async fn pace(access: &ServiceAccess, response: &WebResponse, connection: &Connection) {
+    let Some(length) = response.body().text_length() else { return };
+    let share = access.share(connection.peer.ip());
+    let wait = share.answer_delay(ByteCount::new(length + HEADER_LENGTH)).unwrap_or_default();
+    if length > HEADER_LENGTH || wait > MAX_REPLY_BACKLOG {
+        sleep(wait.min(MAX_ANSWER_DELAY)).await;
+    }
+}
+
+/// Waits where the network of the client sends too many requests.
+pub(crate) async fn postpone(access: &ServiceAccess, connection: &Connection) {
+    if let Some(delay) = access.share(connection.peer.ip()).request_delay() {
+        sleep(delay.min(MAX_REQUEST_DELAY)).await;
+    }
+}
+
+pub(crate) fn refuse_session(refusal: &ServiceRefusal) -> WebResponse {
     response::refuse(StatusCode::SERVICE_UNAVAILABLE, &refusal.to_string())
 }
 
@@ -325,7 +330,12 @@ fn refuse_body(error: BodyError) -> WebResponse {
     }
 }
 
-fn download(session: &Arc<WebSession>, connection: &Arc<Connection>, bytes: u64, is_head: bool) -> WebResponse {
+pub(crate) fn download(
+    session: &Arc<WebSession>,
+    connection: &Arc<Connection>,
+    bytes: u64,
+    is_head: bool,
+) -> WebResponse {
     const BYTES: &str = "application/octet-stream";
     if is_head {
         return response::text(StatusCode::OK, BYTES, "");
@@ -336,7 +346,7 @@ fn download(session: &Arc<WebSession>, connection: &Arc<Connection>, bytes: u64,
     }
 }
 
-async fn upload(session: &Arc<WebSession>, connection: &Arc<Connection>, body: Incoming) -> WebResponse {
+pub(crate) async fn upload(session: &Arc<WebSession>, connection: &Arc<Connection>, body: Incoming) -> WebResponse {
     let transfer = match session.begin(Direction::Up, connection) {
         Ok(transfer) => transfer,
         Err(reason) => return response::refuse(StatusCode::TOO_MANY_REQUESTS, &reason),

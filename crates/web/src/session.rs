@@ -19,7 +19,7 @@ const MAX_IDLE: Duration = Duration::from_secs(30);
 const MAX_LIFE: Duration = Duration::from_secs(600);
 
 /// Most transfers of one session at once.
-const MAX_TRANSFERS: u32 = 16;
+pub(crate) const MAX_TRANSFERS: u32 = 16;
 
 /// Memory of a transfer: the buffers of its connection in use.
 const TRANSFER_MEMORY: ByteCount = ByteCount::from_kibibytes(192);
@@ -37,6 +37,7 @@ pub(crate) struct WebSession {
     service: ServiceSession,
     share: Option<TrafficShare>,
     max_duration: Option<Duration>,
+    max_transfers: u32,
     state: Mutex<SessionState>,
     _record: Option<ServiceLease>,
 }
@@ -54,11 +55,12 @@ struct SessionState {
 }
 
 impl WebSession {
-    /// Opens a session; `records` for one that ends in a result.
+    /// Opens a session of at most `max_transfers` at once; `records` for one that ends in a result.
     pub(crate) fn open(
         access: &ServiceAccess,
         client: IpAddr,
         browser: Option<String>,
+        max_transfers: u32,
         records: bool,
     ) -> Result<Arc<Self>, ServiceRefusal> {
         let service = access.open(client)?;
@@ -79,6 +81,7 @@ impl WebSession {
             share,
             service,
             max_duration: access.max_duration(),
+            max_transfers,
             state: Mutex::new(SessionState {
                 transfers: 0,
                 busy_since: None,
@@ -115,8 +118,8 @@ impl WebSession {
         let now = clock::monotonic_now();
         let mut state = self.lock();
         self.check(&state, now)?;
-        if state.transfers >= MAX_TRANSFERS {
-            return Err(format!("a session has at most {MAX_TRANSFERS} transfers at once"));
+        if state.transfers >= self.max_transfers {
+            return Err(format!("a session has at most {} transfers at once", self.max_transfers));
         }
         state.transfers += 1;
         state.active = now;

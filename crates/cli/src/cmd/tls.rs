@@ -116,4 +116,14 @@ impl ServeTlsArguments {
         let options = TlsServerOptions { identity, client_authorities: self.tls_client_ca.clone() };
         TlsServer::new(&options).map(|server| Some(Arc::new(server)))
     }
+
+    /// Identity for HTTP clients, to which certificates are known and shared keys are not.
+    #[cfg(feature = "responsiveness")]
+    pub(crate) fn web_identity(&self) -> ServerIdentity {
+        match (certificate(self.tls_cert.as_ref(), self.tls_key.as_ref()), &self.tls_key) {
+            (Some(files), _) => ServerIdentity::Certificate(files),
+            (None, Some(file)) => ServerIdentity::Key(file.clone()),
+            (None, None) => ServerIdentity::NewKey,
+        }
+    }
 }

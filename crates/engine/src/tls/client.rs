@@ -192,7 +192,7 @@ fn verifier(trust: &ServerTrust, shared: Option<&SharedKeys>) -> Result<Arc<dyn 
     verifier.map(|verifier| verifier as _).map_err(|cause| TlsError(format!("preparing TLS: {cause}")))
 }
 
-fn system_authorities() -> Result<RootCertStore> {
+pub(super) fn system_authorities() -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {

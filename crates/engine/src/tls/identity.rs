@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
-use aws_lc_rs::signature::Ed25519KeyPair;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
 use rustls::pki_types::pem::{self, PemObject};
@@ -124,6 +124,15 @@ fn of_pair(pair: &Ed25519KeyPair) -> Option<CertifiedKey> {
 /// New key.
 pub(super) fn new_key() -> Result<CertifiedKey> {
     let made = Ed25519KeyPair::generate().ok().and_then(|pair| of_pair(&pair));
+    made.ok_or_else(|| TlsError("making a key: the random numbers of this system are unavailable".to_owned()))
+}
+
+/// New key of a certificate: of the kind that all HTTP clients know.
+pub(super) fn new_web_key() -> Result<Arc<dyn rustls::sign::SigningKey>> {
+    let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING);
+    let der = pair.and_then(|pair| pair.to_pkcs8v1());
+    let der = der.map(|der| PrivatePkcs8KeyDer::from(der.as_ref().to_vec()).into());
+    let made = der.ok().and_then(|der| provider().key_provider.load_private_key(der).ok());
     made.ok_or_else(|| TlsError("making a key: the random numbers of this system are unavailable".to_owned()))
 }
 

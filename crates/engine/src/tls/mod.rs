@@ -22,11 +22,15 @@ mod failure;
 #[cfg(feature = "tls")]
 pub mod fuzzing;
 #[cfg(feature = "tls")]
+pub mod https;
+#[cfg(feature = "tls")]
 mod identity;
 #[cfg(feature = "tls")]
 mod properties;
 #[cfg(feature = "tls")]
 mod records;
+#[cfg(feature = "tls")]
+mod self_signed;
 #[cfg(feature = "tls")]
 mod server;
 #[cfg(feature = "tls")]

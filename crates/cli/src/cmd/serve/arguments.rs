@@ -83,6 +83,19 @@ pub(crate) struct ServeArguments {
     #[cfg(feature = "web")]
     #[arg(long, requires = "web")]
     pub(crate) web_history: bool,
+    /// Also serve responsiveness tests over HTTP/2 (networkQuality, goresponsiveness, `linerate load https://…`), on port
+    /// 4043, with the certificate of --tls-cert, or else the key of --tls-key or a new one, whose pin is printed
+    #[cfg(feature = "responsiveness")]
+    #[arg(
+        long,
+        value_parser = super::web::address,
+        value_name = "[ADDRESS:]PORT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "4043",
+        conflicts_with_all = ["rsa_private_key_path", "shared_key_file", "tls_client_ca"]
+    )]
+    pub(crate) responsiveness: Option<super::web::WebAddress>,
     /// Dial a waiting client (`linerate test --listen`) and serve it over the connections opened from here: for a server
     /// behind NAT or a firewall; the port is 5201 unless given
     #[arg(long, value_name = "HOST[:PORT]", value_parser = dial_target)]

@@ -4,6 +4,8 @@ mod arguments;
 mod limits;
 #[cfg(feature = "quic")]
 mod quic;
+#[cfg(feature = "responsiveness")]
+mod responsiveness;
 mod session;
 mod stamp;
 #[cfg(feature = "web")]
@@ -74,6 +76,17 @@ fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<Exi
             return Ok(ExitStatus::Unable);
         }
     };
+    #[cfg(feature = "responsiveness")]
+    let responsiveness =
+        arguments.responsiveness.map(|address| responsiveness::BoundResponsiveness::bind(address, arguments));
+    #[cfg(feature = "responsiveness")]
+    let responsiveness = match responsiveness.transpose() {
+        Ok(responsiveness) => responsiveness,
+        Err(problem) => {
+            console::error(&problem, None);
+            return Ok(ExitStatus::Unable);
+        }
+    };
     let stop = InterruptSignals::install()?;
     let port = Port::new(server.address().port()).unwrap_or(Port::IPERF3);
     let firewall = FirewallGuard::open_if(arguments.open_firewall, port, console::note)?;
@@ -105,6 +118,14 @@ fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<Exi
     #[cfg(feature = "web")]
     let _web = match web {
         Ok(web) => web,
+        Err(problem) => {
+            console::error(&problem, None);
+            return Ok(ExitStatus::Unable);
+        }
+    };
+    #[cfg(feature = "responsiveness")]
+    let _responsiveness = match responsiveness.map(|bound| bound.start(&server)).transpose() {
+        Ok(running) => running,
         Err(problem) => {
             console::error(&problem, None);
             return Ok(ExitStatus::Unable);

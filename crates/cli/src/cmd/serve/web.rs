@@ -20,9 +20,9 @@ use crate::{console, recorder};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WebAddress {
     /// Address; `None` for that of the server.
-    address: Option<IpAddr>,
+    pub(super) address: Option<IpAddr>,
     /// Port; `None` lets the system choose.
-    port: Option<Port>,
+    pub(super) port: Option<Port>,
 }
 
 /// Parses `[ADDRESS:]PORT`.
@@ -69,8 +69,7 @@ impl BoundWebPage {
     /// Serves the page until the returned value is dropped.
     pub(super) fn start(self, server: &Server, arguments: &ServeArguments) -> Result<RunningWebPage, String> {
         let address = self.service.address();
-        let host =
-            if address.ip().is_unspecified() { linerate_sys::host::host_name() } else { host_text(address.ip()) };
+        let host = host_text(address.ip());
         let history = match (arguments.web_history, arguments.public) {
             (true, _) => "; it shows this host's history to everybody who can reach it",
             (false, true) => "; its results are not kept",
@@ -91,9 +90,10 @@ impl Drop for RunningWebPage {
     }
 }
 
-/// Address as in a URL.
-fn host_text(address: IpAddr) -> String {
+/// Address as in a URL, or this host's name for all addresses.
+pub(super) fn host_text(address: IpAddr) -> String {
     match address {
+        any if any.is_unspecified() => linerate_sys::host::host_name(),
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("[{address}]"),
     }
