@@ -114,6 +114,7 @@ fn load() -> impl Strategy<Value = RunResult> {
             grade: None,
             ungraded_because: None,
             responsiveness: None,
+            http: None,
             queues: Vec::new(),
             dual_queues: Vec::new(),
             profiles: Vec::new(),

@@ -49,6 +49,9 @@ pub struct LoadDocument {
     pub ungraded_because: Option<String>,
     /// Responsiveness (draft-ietf-ippm-responsiveness).
     pub responsiveness: Option<PhaseResponsiveness>,
+    /// Test over HTTP/2; `None` of one over linerate's own protocol.
+    #[serde(default)]
+    pub http: Option<HttpLoad>,
     /// Location of the queue, per loaded direction.
     pub queues: Vec<QueueLocation>,
     /// Dual queue per loaded direction, where ECN codepoints were probed.
@@ -214,6 +217,52 @@ pub struct PhaseResponsiveness {
     pub both: Option<f64>,
     /// Confidence.
     pub confidence: Confidence,
+}
+
+/// Test over HTTP/2 against a responsiveness server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HttpLoad {
+    /// Address and port of all connections.
+    pub address: String,
+    /// Version of TLS, for example `1.3`.
+    pub tls_version: String,
+    /// Loaded phases in the order in which they ran.
+    pub phases: Vec<HttpLoadPhase>,
+}
+
+/// Loaded phase of a test over HTTP/2. Times are means without the largest 5 %, over the last four intervals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HttpLoadPhase {
+    /// Loaded direction.
+    pub kind: PhaseKind,
+    /// Load-generating connections per direction at the end.
+    pub connections: u64,
+    /// Intervals of one second until the end.
+    pub intervals: u64,
+    /// Confidence in the goodput: high when it was stable, medium when it was not within four intervals or more.
+    pub goodput_confidence: Confidence,
+    /// Confidence in the responsiveness, likewise.
+    pub responsiveness_confidence: Confidence,
+    /// Round trips per minute on new connections.
+    pub foreign_round_trips_per_minute: Option<f64>,
+    /// Round trips per minute on the connections that generate the load.
+    pub loaded_round_trips_per_minute: Option<f64>,
+    /// TCP handshake of a new connection.
+    pub tcp_handshake_ns: Option<u64>,
+    /// TLS handshake of a new connection, per round trip.
+    pub tls_handshake_ns: Option<u64>,
+    /// First request on a new connection.
+    pub foreign_request_ns: Option<u64>,
+    /// Request on a connection that generates the load.
+    pub loaded_request_ns: Option<u64>,
+    /// New connections on which a request was answered.
+    pub foreign_probes: u64,
+    /// Answered requests on connections that generate the load.
+    pub loaded_probes: u64,
+    /// Probes without an answer.
+    pub failed_probes: u64,
 }
 
 /// Hop of the path at which a queue is.

@@ -91,6 +91,8 @@ pub enum PeerKind {
     Stamp,
     /// Host without any of them.
     Bare,
+    /// HTTP server of responsiveness tests.
+    Http,
 }
 
 /// Reason why a value is `null`.

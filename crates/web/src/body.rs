@@ -40,7 +40,7 @@ impl Drop for BusyMark {
 #[derive(Debug)]
 pub(crate) struct ResponseBody {
     content: BodyContent,
-    _busy: Option<BusyMark>,
+    busy: Option<BusyMark>,
 }
 
 #[derive(Debug)]
@@ -61,13 +61,13 @@ struct Download {
 
 impl ResponseBody {
     pub(crate) fn text(text: impl Into<Bytes>) -> Self {
-        Self { content: BodyContent::Text(text.into()), _busy: None }
+        Self { content: BodyContent::Text(text.into()), busy: None }
     }
 
     /// `bytes` bytes that do not compress.
     pub(crate) fn download(bytes: u64, transfer: Transfer) -> Self {
         let download = Download { left: bytes, offset: 0, transfer, pause: None };
-        Self { content: BodyContent::Download(Box::new(download)), _busy: None }
+        Self { content: BodyContent::Download(Box::new(download)), busy: None }
     }
 
     /// Length of a text; `None` for a download, which is paced.
@@ -80,12 +80,12 @@ impl ResponseBody {
 
     /// Keeps the connection marked until the body has been sent.
     pub(crate) fn with_mark(self, mark: BusyMark) -> Self {
-        Self { _busy: Some(mark), ..self }
+        Self { busy: Some(mark), ..self }
     }
 }
 
 /// Block of random bytes, made once.
-fn block() -> &'static Bytes {
+pub(crate) fn block() -> &'static Bytes {
     static RANDOM: OnceLock<Bytes> = OnceLock::new();
     RANDOM.get_or_init(|| {
         let mut bytes = vec![0; BLOCK];
@@ -96,7 +96,7 @@ fn block() -> &'static Bytes {
 }
 
 impl Download {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+    fn poll(&mut self, context: &mut Context<'_>, quantum: usize) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         loop {
             if let Some(pause) = &mut self.pause {
                 ready!(pause.as_mut().poll(context));
@@ -108,7 +108,7 @@ impl Download {
             if let Err(reason) = self.transfer.may_go_on() {
                 return Poll::Ready(Some(Err(io::Error::other(reason))));
             }
-            let most = ByteCount::new(self.left.min(FRAME).min(BLOCK as u64 - self.offset));
+            let most = ByteCount::new(self.left.min(FRAME).min(quantum as u64).min(BLOCK as u64 - self.offset));
             match self.transfer.claim(most) {
                 Err(wait) => self.pause = Some(Box::pin(sleep(wait))),
                 Ok(granted) => return Poll::Ready(Some(Ok(Frame::data(self.next(granted.get()))))),
@@ -133,10 +133,11 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let quantum = self.busy.as_ref().map_or(usize::MAX, |busy| busy.0.quantum());
         match &mut self.content {
             BodyContent::Text(text) if text.is_empty() => Poll::Ready(None),
             BodyContent::Text(text) => Poll::Ready(Some(Ok(Frame::data(core::mem::take(text))))),
-            BodyContent::Download(download) => download.poll(context),
+            BodyContent::Download(download) => download.poll(context, quantum),
         }
     }
 

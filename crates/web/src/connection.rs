@@ -32,9 +32,13 @@ const MAX_WRITE: usize = 256 << 10;
 #[cfg(feature = "responsiveness")]
 const MAX_SEND_DELAY: Duration = Duration::from_millis(5);
 #[cfg(feature = "responsiveness")]
-const MIN_UNSENT: ByteCount = ByteCount::from_kibibytes(8);
+const MIN_UNSENT: ByteCount = ByteCount::from_kibibytes(4);
 #[cfg(feature = "responsiveness")]
 const MAX_UNSENT: ByteCount = ByteCount::from_kibibytes(1024);
+
+/// Largest quantum of a connection whose rate is known: a TLS record, and a frame of HTTP/2.
+#[cfg(feature = "responsiveness")]
+pub(crate) const MAX_QUANTUM: usize = 16 << 10;
 
 /// A connection, shared by hyper, the table of connections and the samples of a session.
 #[derive(Debug)]
@@ -49,6 +53,8 @@ pub(crate) struct Connection {
     /// Bytes written, and as many as there were at the last adjustment of the send buffer.
     written: AtomicU64,
     adjusted: AtomicU64,
+    /// Most bytes that the program queues at once in each of its layers.
+    quantum: AtomicUsize,
     /// Notified when the connection has to end.
     end: Notify,
 }
@@ -56,8 +62,17 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(stream: TcpStream, peer: SocketAddr, number: u64) -> Arc<Self> {
         let progress = AtomicU64::new(clock::monotonic_now().as_nanos());
-        let (requests, written, adjusted) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(Self { stream, peer, number, progress, requests, written, adjusted, end: Notify::new() })
+        Arc::new(Self {
+            stream,
+            peer,
+            number,
+            progress,
+            requests: AtomicUsize::new(0),
+            written: AtomicU64::new(0),
+            adjusted: AtomicU64::new(0),
+            quantum: AtomicUsize::new(usize::MAX),
+            end: Notify::new(),
+        })
     }
 
     /// Time since the last byte moved, or the last request began or ended.
@@ -94,6 +109,8 @@ impl Connection {
         let most = (rate * MAX_SEND_DELAY).clamp(MIN_UNSENT, MAX_UNSENT);
         // Without the option, the delay of the sender's buffer is in the measurement.
         let _ = linerate_sys::options::set_not_sent_low_water(self, most);
+        let quantum = usize::try_from(most.get() / 2).unwrap_or(MAX_QUANTUM);
+        self.quantum.store(quantum.min(MAX_QUANTUM), Ordering::Relaxed);
     }
 
     /// Writes without waiting, and counts.
@@ -130,6 +147,11 @@ impl Connection {
                 Err(cause) => return Poll::Ready(Err(cause)),
             }
         }
+    }
+
+    /// Most bytes that the program queues at once in each of its layers.
+    pub(crate) fn quantum(&self) -> usize {
+        self.quantum.load(Ordering::Relaxed)
     }
 
     /// Ends the connection.

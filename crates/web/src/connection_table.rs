@@ -24,6 +24,9 @@ const MAX_CONNECTIONS: u64 = 1024;
 pub(crate) struct ConnectionTable {
     most: usize,
     stall_limit: Duration,
+    /// True when a site that has its share may open another one at the price of an idle one of its own: clients of the draft leave
+    /// a hundred per second behind.
+    displaces_own: bool,
     connections: Mutex<HashMap<u64, Arc<Connection>>>,
 }
 
@@ -59,10 +62,10 @@ fn site(client: IpAddr) -> IpAddr {
 }
 
 impl ConnectionTable {
-    /// A table for a process with this many descriptors.
-    pub(crate) fn new(descriptors: u64, stall_limit: Duration) -> Arc<Self> {
+    /// A table for a process with this many descriptors; `displaces_own` lets idle connections of a site give way to others of it.
+    pub(crate) fn new(descriptors: u64, stall_limit: Duration, displaces_own: bool) -> Arc<Self> {
         let most = usize::try_from((descriptors / DESCRIPTOR_SHARE).clamp(8, MAX_CONNECTIONS)).unwrap_or(8);
-        Arc::new(Self { most, stall_limit, connections: Mutex::default() })
+        Arc::new(Self { most, stall_limit, displaces_own, connections: Mutex::default() })
     }
 
     /// Adds a connection; `None` when its site has its share.
@@ -73,7 +76,7 @@ impl ConnectionTable {
         let others = connections.len() + 1 - own;
         if own > self.most.saturating_sub(others) / 2 {
             let (count, victim) = Self::idlest(&connections, now)?;
-            if count <= own || victim.is_busy() {
+            if (count <= own && !self.displaces_own) || victim.is_busy() {
                 return None;
             }
             connections.remove(&victim.number);

@@ -179,7 +179,7 @@ async fn serve(
     stop: &Notify,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(bound.listener)?;
-    let table = ConnectionTable::new(process::open_file_limit(), access.stall_timeout());
+    let table = ConnectionTable::new(process::open_file_limit(), access.stall_timeout(), false);
     let service = Arc::new(WebService {
         access,
         sessions: SessionTable::default(),

@@ -24,6 +24,10 @@ pub enum LatencyClass {
     TcpInfo,
     /// New TCP connections.
     TcpHandshake,
+    /// TLS handshakes on new connections, per round trip of the handshake.
+    TlsHandshake,
+    /// First HTTP requests on new connections.
+    HttpRequest,
 }
 
 impl LatencyClass {
@@ -39,6 +43,8 @@ impl LatencyClass {
             Self::TcpApplication => "TCP in-band",
             Self::TcpInfo => "TCP kernel",
             Self::TcpHandshake => "TCP handshake",
+            Self::TlsHandshake => "TLS handshake",
+            Self::HttpRequest => "HTTP request",
         }
     }
 
@@ -47,7 +53,15 @@ impl LatencyClass {
     /// compared with each other ([`super::DualQueue`]).
     #[must_use]
     pub const fn is_compared(self) -> bool {
-        !matches!(self, Self::TcpApplication | Self::TcpHandshake | Self::UdpEct0 | Self::UdpEct1)
+        !matches!(
+            self,
+            Self::TcpApplication
+                | Self::TcpHandshake
+                | Self::TlsHandshake
+                | Self::HttpRequest
+                | Self::UdpEct0
+                | Self::UdpEct1
+        )
     }
 
     /// True when the verdict may use this class. ICMP and expedited forwarding may be prioritised over normal traffic,

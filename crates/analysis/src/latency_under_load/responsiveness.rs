@@ -9,6 +9,9 @@ pub enum ResponsivenessMethod {
     /// Version 09 of the IPPM draft, over TCP without TLS.
     #[serde(rename = "draft-ietf-ippm-responsiveness-09")]
     Draft09,
+    /// The same over HTTP/2 with TLS, as networkQuality and goresponsiveness measure.
+    #[serde(rename = "draft-ietf-ippm-responsiveness-09-http2")]
+    Draft09Http2,
 }
 
 impl ResponsivenessMethod {
@@ -17,6 +20,7 @@ impl ResponsivenessMethod {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Draft09 => "draft-ietf-ippm-responsiveness-09, over TCP without TLS",
+            Self::Draft09Http2 => "draft-ietf-ippm-responsiveness-09, over HTTP/2 with TLS",
         }
     }
 }

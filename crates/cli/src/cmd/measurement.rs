@@ -173,7 +173,10 @@ impl MeasurementArguments {
         planned: &[&str],
         stop: InterruptSignals,
     ) -> Result<(), ExitStatus> {
-        let title = format!("linerate {command} {}, port {}", recorder::display_host(host), self.port());
+        let shown = recorder::display_host(host);
+        // A URL has its port.
+        let port = if host.contains("://") { String::new() } else { format!(", port {}", self.port()) };
+        let title = format!("linerate {command} {shown}{port}");
         progress::draw(how, !self.quiet && !self.json, (&title, planned), stop)
     }
 

@@ -81,10 +81,13 @@ impl ClassSamples {
     }
 }
 
+/// Number of all connections of a direction together.
+pub(super) const ALL_CONNECTIONS: u32 = 0;
+
 /// One connection of the load.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionEvidence {
-    /// Number shown to users, from 1.
+    /// Number shown to users, from 1; [`ALL_CONNECTIONS`] for their sum.
     pub(super) number: u32,
     pub(super) direction: Direction,
     /// Start of the load: the zero of the times below.

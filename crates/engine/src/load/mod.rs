@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `measure` | the phases against a linerate (`linerate serve`) |
 //! | `iperf3`, `bare` | other peers |
+//! | `http` | conclusions from a test over HTTP/2, which another crate runs |
 //! | `stage` | one loaded phase: connections, and when counting begins |
 //! | `probes`, `echo`, `foreign` | the probes |
 //! | `profiles` | traffic of applications next to each phase |
@@ -20,6 +21,7 @@ mod dual_queue;
 mod echo;
 mod evidence;
 mod foreign;
+pub mod http;
 mod iperf3;
 mod measure;
 mod probes;

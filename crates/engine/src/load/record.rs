@@ -53,6 +53,7 @@ impl<'a> LoadRecord<'a> {
             grade: None,
             ungraded_because: None,
             responsiveness: None,
+            http: None,
             queues: Vec::new(),
             dual_queues: Vec::new(),
             profiles: Vec::new(),

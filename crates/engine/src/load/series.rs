@@ -8,7 +8,7 @@ use linerate_documents::run::{ChartPanel, FigureUnit, SampleSeries};
 use linerate_units::serde::nanoseconds;
 use linerate_units::{ByteCount, MonotonicTime};
 
-use super::evidence::{ClassSamples, ConnectionEvidence, LoadEvidence, ProbeReading};
+use super::evidence::{ALL_CONNECTIONS, ClassSamples, ConnectionEvidence, LoadEvidence, ProbeReading};
 use super::summary::IdleBaseline;
 use crate::probe::messages::LoadSample;
 
@@ -45,7 +45,11 @@ fn of_connection(
     unit: FigureUnit,
     points: Vec<(u64, Option<f64>)>,
 ) -> Option<SampleSeries> {
-    let series = series(panel, &format!("connection {}", connection.number), unit, points)?;
+    let name = match connection.number {
+        ALL_CONNECTIONS => "all connections".to_owned(),
+        number => format!("connection {number}"),
+    };
+    let series = series(panel, &name, unit, points)?;
     Some(SampleSeries { direction: Some(connection.direction), stream: Some(connection.number), ..series })
 }
 

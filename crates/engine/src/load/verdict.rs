@@ -105,6 +105,8 @@ const fn class_label(class: LatencyClass) -> &'static str {
         LatencyClass::TcpApplication => "messages on the loaded connections",
         LatencyClass::TcpInfo => "the loaded connections themselves",
         LatencyClass::TcpHandshake => "new connections",
+        LatencyClass::TlsHandshake => "TLS handshakes",
+        LatencyClass::HttpRequest => "requests on new connections",
     }
 }
 
@@ -183,6 +185,9 @@ fn ungraded_reason(
         return "the host has no measurement service to load the path with: start a linerate there \
                 (`linerate serve`) or an iperf3 server"
             .to_owned();
+    }
+    if document.peer == PeerKind::Http {
+        return "a grade needs probes over UDP, which an HTTP server does not answer".to_owned();
     }
     if compared.is_empty() {
         return "the measurement ended before a direction had been loaded alone".to_owned();
@@ -403,6 +408,7 @@ fn explain(document: &mut LoadDocument, evidence: &LoadEvidence) {
             "an iperf3 server does not answer these probes: start a linerate there (`linerate serve`)"
         }
         PeerKind::Bare => "the host has no measurement service: start a linerate there (`linerate serve`)",
+        PeerKind::Http => "an HTTP server does not answer these probes",
     };
     let all = [
         ("icmp", LatencyClass::Icmp),

@@ -207,6 +207,8 @@ const fn unknown_reason(peer: PeerKind) -> &'static str {
         PeerKind::Linerate => "the far end did not take part",
         PeerKind::Iperf3 => "an iperf3 server does not report it: start a linerate at the far end (`linerate serve`)",
         PeerKind::Stamp => "a STAMP reflector does not report it: start a linerate at the far end (`linerate serve`)",
-        PeerKind::Bare => "the host has no measurement service: start a linerate at the far end (`linerate serve`)",
+        PeerKind::Bare | PeerKind::Http => {
+            "the host has no measurement service: start a linerate at the far end (`linerate serve`)"
+        }
     }
 }

@@ -11,6 +11,9 @@ use linerate_units::display;
 /// Grade and its basis, then the round trips.
 pub fn sentence(document: &LoadDocument) -> String {
     let times = format!("{}{}{}", profiles(document), round_trips(document), dual_queues(document));
+    if document.http.is_some() {
+        return over_http(document, &times);
+    }
     match (&document.grade, &document.ungraded_because) {
         (Some(grade), _) => {
             let direction = match grade.direction {
@@ -27,6 +30,15 @@ pub fn sentence(document: &LoadDocument) -> String {
         (None, Some(reason)) => format!("No grade, as {reason}{times}."),
         (None, None) => "Nothing could be measured.".to_owned(),
     }
+}
+
+/// Round trips per minute of a test over HTTP/2, which has no grade.
+fn over_http(document: &LoadDocument, times: &str) -> String {
+    let Some(found) = &document.responsiveness else { return "Nothing could be measured.".to_owned() };
+    let loads = [(PhaseKind::Down, found.down), (PhaseKind::Up, found.up), (PhaseKind::Both, found.both)];
+    let known = loads.into_iter().filter_map(|(kind, value)| Some(format!("{:.0} {}", value?, load_label(kind))));
+    let known: Vec<String> = known.collect();
+    format!("{} round trips per minute, confidence {}{times}.", known.join(", "), found.confidence)
 }
 
 /// Letters of the traffic profiles, with the phase in which they were lowest.
@@ -109,5 +121,7 @@ const fn words(class: LatencyClass) -> &'static str {
         LatencyClass::TcpApplication => "messages on the loaded connections",
         LatencyClass::TcpInfo => "round trips of the loaded connections",
         LatencyClass::TcpHandshake => "TCP handshakes",
+        LatencyClass::TlsHandshake => "TLS handshakes",
+        LatencyClass::HttpRequest => "requests on new connections",
     }
 }

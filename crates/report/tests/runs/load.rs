@@ -125,6 +125,7 @@ pub(super) fn document(share: f64) -> LoadDocument {
             both: None,
             confidence: Confidence::Medium,
         }),
+        http: None,
         queues: vec![QueueLocation {
             direction: Direction::Up,
             location: QueueHost::NextHop,

@@ -87,6 +87,21 @@ pub fn connect_tcp_timed(options: &ConnectOptions, cancel: Option<BorrowedFd<'_>
     Ok((socket.into(), took))
 }
 
+/// Sends the SYN of a connection, and returns it in nonblocking mode at once: it is established, or failed (`SO_ERROR`), when it is
+/// writable. The time limit of the options is the caller's to keep.
+pub fn start_tcp(options: &ConnectOptions) -> Result<TcpStream> {
+    let ipv6 = options.remote.is_ipv6();
+    let socket = settings::open(ipv6, Type::STREAM, Some(Protocol::TCP))?;
+    prepare(&socket, options, ipv6)?;
+    let remote = options.settings.labelled(&socket, options.remote)?;
+    let failed = |cause| connect_error(options.remote, cause);
+    socket.set_nonblocking(true).map_err(failed)?;
+    match socket.connect(&remote.into()) {
+        Err(cause) if cause.raw_os_error() != Some(libc::EINPROGRESS) => Err(failed(cause)),
+        _ => Ok(socket.into()),
+    }
+}
+
 /// As [`connect_tcp`], with the kernel's time limit (`SO_SNDTIMEO`) instead of a poll: half the system calls, for connections that
 /// are made one after another. The time limit stays on the socket, for sending.
 pub fn connect_tcp_blocking(options: &ConnectOptions) -> Result<TcpStream> {

@@ -43,9 +43,8 @@ const MAX_STREAMS: u32 = 128;
 /// Largest header of a request.
 const MAX_HEADER: u32 = 16 << 10;
 
-/// Bytes of an answer that wait for the connection, and those of TLS: what is queued here delays other answers.
+/// Bytes of an answer that wait for their turn on the connection.
 const SEND_BUFFER: usize = 64 << 10;
-const TLS_BUFFER: usize = 16 << 10;
 
 /// Unsent bytes in the kernel before the rate is known.
 const FIRST_UNSENT: ByteCount = ByteCount::from_kibibytes(16);
@@ -145,7 +144,7 @@ impl BoundResponsivenessService {
 
 async fn serve(bound: BoundResponsivenessService, access: ServiceAccess, stop: &Notify) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(bound.listener)?;
-    let table = ConnectionTable::new(process::open_file_limit(), access.stall_timeout());
+    let table = ConnectionTable::new(process::open_file_limit(), access.stall_timeout(), true);
     let service = Arc::new(ResponsivenessService {
         access: access.clone(),
         sessions: SessionTable::default(),
@@ -184,11 +183,10 @@ async fn attend(
     let _ = options::set_not_sent_low_water(&*connection, FIRST_UNSENT);
     let served = async {
         // A client that breaks a protocol, or goes away, concerns no one else.
-        let Ok(mut stream) = tls.accept(SocketIo(Arc::clone(&connection))).await else { return };
-        stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
+        let Ok(stream) = tls.accept(SocketIo(Arc::clone(&connection))).await else { return };
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
         let window = if service.access.max_total_rate().is_some() { PACED_WINDOW } else { WINDOW };
-        let (io, of_requests) = (StreamIo::new(stream), Arc::clone(&connection));
+        let (io, of_requests) = (StreamIo::new(stream, Arc::clone(&connection)), Arc::clone(&connection));
         let answer = service_fn(move |request| {
             let (service, connection) = (Arc::clone(&service), Arc::clone(&of_requests));
             async move { service.answer(request, connection).await }

@@ -16,15 +16,15 @@ use crate::{completion, values};
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
     /// Server: a linerate (`linerate serve`, or `ssh:USER@HOST` for a host over ssh) reports everything, an iperf3 server or
-    /// another host less; or an emulated path, as `lab:NAME`
+    /// another host less; an emulated path, as `lab:NAME`; or the URL of a responsiveness server, as `https://HOST[:PORT][/PATH]`
     #[arg(add = ArgValueCompleter::new(completion::hosts))]
     pub(crate) host: String,
     /// Congestion control of the load on both hosts; `default` for each host's own
     #[arg(short = 'C', long, default_value = "cubic", value_name = "NAME")]
     pub(crate) congestion: String,
-    /// TCP connections of the load in each direction
-    #[arg(short = 'P', long, default_value = "4", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
-    pub(crate) connections: u64,
+    /// TCP connections of the load in each direction [default: 4; with a URL up to 16, added one by one]
+    #[arg(short = 'P', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub(crate) connections: Option<u64>,
     /// Measured time of each loaded phase, after its load is stable
     #[arg(short, long, default_value = "10s", value_parser = phase_time, value_name = "TIME")]
     pub(crate) time: Duration,
@@ -52,6 +52,10 @@ pub(crate) struct LoadArguments {
     /// Probe with ECN codepoints, too, and report a dual queue for L4S: shorter delays of ECT(1) than of ECT(0)
     #[arg(long)]
     pub(crate) l4s: bool,
+    /// Other host to which the configuration of a responsiveness server may send the load
+    #[cfg(feature = "responsiveness")]
+    #[arg(long, value_name = "HOST")]
+    pub(crate) also_host: Vec<String>,
     /// Traffic of applications next to each phase, graded by what their users perceive
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     pub(crate) profile: Vec<SelectedProfile>,

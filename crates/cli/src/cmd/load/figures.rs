@@ -138,7 +138,9 @@ fn goodput(document: &LoadDocument, series: &[SampleSeries], kind: PhaseKind, di
             block.1.push(time.as_nanos());
         }
     }
-    let connections = f64::from(u32::try_from(document.connections).unwrap_or(u32::MAX));
+    // Over HTTP/2 the connections grow in number, and their sum is one series.
+    let connections = if document.http.is_some() { 1 } else { document.connections };
+    let connections = f64::from(u32::try_from(connections).unwrap_or(u32::MAX));
     let whole: Vec<(MonotonicTime, f64)> = blocks
         .into_iter()
         .filter_map(|(second, (sum, times))| {

@@ -3,6 +3,11 @@
 mod arguments;
 mod document;
 mod figures;
+#[cfg(feature = "responsiveness")]
+mod http;
+#[cfg(not(feature = "responsiveness"))]
+#[path = "no_http.rs"]
+mod http;
 mod progress;
 
 use std::time::Duration;
@@ -25,22 +30,41 @@ use crate::exit::ExitStatus;
 
 /// Measures, prints and records.
 pub(crate) fn run(arguments: &LoadArguments) -> ExitStatus {
+    let http = match http::test_of(arguments) {
+        Ok(http) => http,
+        Err(problem) => {
+            console::error(&problem, None);
+            return ExitStatus::Unable;
+        }
+    };
     let stop = match interrupts() {
         Ok(stop) => stop,
         Err(exit) => return exit,
     };
-    let surroundings = arguments.common.local_environment(&arguments.host);
+    let surroundings = match &http {
+        Some(test) => http::local_environment(arguments, test),
+        None => arguments.common.local_environment(&arguments.host),
+    };
     let planned: Vec<&str> = phases(arguments).into_iter().map(PhaseKind::name).collect();
     if let Err(exit) = arguments.common.draw("load", &arguments.host, arguments.live, &planned, stop) {
         return exit;
     }
     let mut display = LoadProgressDisplay::new(arguments.common.quiet);
-    let outcome = load::run(&options(arguments), Some(stop), &mut |event| display.event(event));
+    let options = options(arguments);
+    let outcome = match &http {
+        Some(test) => {
+            let options = LoadTestOptions { target: http::target(arguments, test), ..options };
+            http::run(&options, test, Some(stop), &mut |event| display.event(event))
+        }
+        None => load::run(&options, Some(stop), &mut |event| display.event(event)),
+    };
     display.finish();
     crate::progress::close_picture();
     if let Some(error) = &outcome.error {
         console::error(&error.to_string(), None);
-        hint_no_server(error, "measures the idle round trip by ICMP");
+        if http.is_none() {
+            hint_no_server(error, "measures the idle round trip by ICMP");
+        }
     }
     let missed = missed_thresholds(arguments, &outcome.document);
     let exit = exit_of(&outcome.document, &missed);
@@ -81,7 +105,7 @@ fn options(arguments: &LoadArguments) -> LoadTestOptions {
     let usual = LoadTestOptions::new(target);
     LoadTestOptions {
         congestion_control: Some(arguments.congestion.clone()).filter(|name| name != "default"),
-        connections: StreamCount::new(arguments.connections),
+        connections: arguments.connections.map_or(usual.connections, StreamCount::new),
         phases: phases(arguments),
         idle_time: arguments.idle,
         load_time: arguments.time,

@@ -38,6 +38,7 @@ pub(super) fn tables(document: &LoadDocument) -> Vec<ReportTable> {
         super::profiles::grades(document),
         super::profiles::packets(document),
         responsiveness(document, reasons),
+        super::http_load::parts(document),
         losses(document, reasons),
         one_way(document),
         queues(document, reasons),
@@ -84,6 +85,8 @@ pub(crate) const fn class_name(class: LatencyClass) -> &'static str {
         LatencyClass::TcpApplication => "TCP in-band",
         LatencyClass::TcpInfo => "TCP kernel",
         LatencyClass::TcpHandshake => "TCP handshake",
+        LatencyClass::TlsHandshake => "TLS handshake",
+        LatencyClass::HttpRequest => "HTTP request",
     }
 }
 
@@ -182,6 +185,9 @@ fn goodput(document: &LoadDocument, reasons: UnknownReasons<'_>) -> Option<Repor
 fn grade(document: &LoadDocument) -> Option<ReportTable> {
     let mut table = ReportTable::new("grade", "Grade", &["Grade", "Value"]);
     let Some(grade) = &document.grade else {
+        if document.http.is_some() {
+            return None;
+        }
         let reason = document.ungraded_because.clone()?;
         table.push_row("Grade", vec![TableCell::Unknown(reason)]);
         return Some(table);

@@ -2,6 +2,7 @@
 
 pub mod diagnose;
 pub mod doctor;
+mod http_load;
 pub mod load;
 pub mod path;
 mod profiles;

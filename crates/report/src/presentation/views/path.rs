@@ -53,7 +53,7 @@ fn peer_note(peer: PeerKind) -> Option<String> {
         PeerKind::Linerate => return None,
         PeerKind::Iperf3 => "The far end is an iperf3 server: figures that need linerate there are unknown.",
         PeerKind::Stamp => "The far end is a STAMP reflector: figures that need linerate there are unknown.",
-        PeerKind::Bare => {
+        PeerKind::Bare | PeerKind::Http => {
             "The far end answers no measurement protocol: only figures available from any host are known."
         }
     };
