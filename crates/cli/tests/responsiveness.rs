@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::document::{array, count, number, text};
-use support::process::run;
+use support::process::{eventually, run};
 use support::{Process, Server, free_port, linerate};
 
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_secs(90);
 
 /// Shortest stages.
 const SHORT: [&str; 6] = ["--time", "2s", "--idle", "1s", "--ramp", "2s"];
@@ -34,7 +34,7 @@ impl ResponsivenessServer {
         command.args(["serve", "--port", &control.to_string(), "--no-stamp"]);
         command.args([format!("--responsiveness={port}").as_str()]).args(arguments);
         let server = Server::listening(command, control);
-        server.process.wait_for_output("--tls-pin sha256//", LIMIT);
+        assert!(eventually(LIMIT, || server.process.stderr().contains("sha256//")), "{}", server.process.stderr());
         let pin = pin_in(&server.process.stderr());
         Self { server, port, pin }
     }
@@ -84,10 +84,12 @@ fn check(document: &Value, phases: &[&str]) {
 #[test]
 fn both_ends_measure_all_parts() {
     let server = ResponsivenessServer::start(&[]);
-    let document = run(server.load(&["--json"]), LIMIT).expect_code(0).json();
+    let finished = run(server.load(&["--json"]), LIMIT).expect_code(0);
+    let document = finished.json();
     check(&document, &["down", "up", "both"]);
     assert_eq!(text(&document, "/congestion_control"), "cubic");
-    let figures = array(&document, "/figures");
+    let whole = finished.document();
+    let figures = array(&whole, "/figures");
     for name in ["rpm_down", "rpm_up", "rpm_both", "goodput_down", "goodput_up"] {
         let figure = figures.iter().find(|figure| figure["name"] == name).expect("a figure");
         assert!(figure["value"].as_f64().is_some_and(|value| value > 0.0), "{figure}");

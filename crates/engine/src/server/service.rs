@@ -4,14 +4,15 @@
 
 use core::time::Duration;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_sys::{clock, net};
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
 use super::ServerOptions;
+use super::handshakes::HandshakeGate;
 use super::registry::{SessionInbox, SessionMessage, SessionRegistry};
-use crate::resources::{MemoryLease, ResourceAccount};
+use crate::resources::{ClientNetwork, MemoryLease, ResourceAccount};
 use crate::server_rate::RateAccount;
 
 /// Descriptors of a session: its waker. Each connection has its own.
@@ -28,6 +29,22 @@ const MIN_STEP: ByteCount = ByteCount::new(1448);
 pub struct ServiceAccess {
     registry: Arc<SessionRegistry>,
     options: Arc<ServerOptions>,
+}
+
+/// Gate of the TLS handshakes of a service, for all its clients.
+#[derive(Debug, Default)]
+pub struct HandshakeQuota(Mutex<HandshakeGate>);
+
+impl HandshakeQuota {
+    /// Counts a handshake of `client`; returns the time that it has to wait where its site, or all of them, have too many.
+    #[must_use]
+    pub fn delay(&self, client: IpAddr) -> Option<Duration> {
+        let now = clock::monotonic_now();
+        let site = ClientNetwork::of(client.to_canonical()).site();
+        // A poisoned lock only means that a thread panicked.
+        let until = self.0.lock().unwrap_or_else(PoisonError::into_inner).postpones(site, now);
+        until.map(|until| until.since(now))
+    }
 }
 
 /// Reason why no session, or no memory, is granted.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use linerate_engine::server::{ServiceAccess, ServiceLease};
+use linerate_engine::server::{HandshakeQuota, ServiceAccess, ServiceLease};
 use linerate_engine::tls::{KeyPin, ServerIdentity, https};
 use linerate_model::address_family::AddressFamily;
 use linerate_sys::net::ListenOptions;
@@ -148,6 +148,7 @@ async fn serve(bound: BoundResponsivenessService, access: ServiceAccess, stop: &
     let service = Arc::new(ResponsivenessService {
         access: access.clone(),
         sessions: SessionTable::default(),
+        handshakes: HandshakeQuota::default(),
         authority: format!("{}:{}", host::host_name(), bound.address.port()),
     });
     let (attended, tls) = (Arc::clone(&service), TlsAcceptor::from(bound.tls));
@@ -182,6 +183,9 @@ async fn attend(
     // Without the option, the delay of this host's buffer is in the measurement.
     let _ = options::set_not_sent_low_water(&*connection, FIRST_UNSENT);
     let served = async {
+        while let Some(wait) = service.handshakes.delay(connection.peer.ip()) {
+            sleep(wait).await;
+        }
         // A client that breaks a protocol, or goes away, concerns no one else.
         let Ok(stream) = tls.accept(SocketIo(Arc::clone(&connection))).await else { return };
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);

@@ -7,11 +7,12 @@ use hyper::body::Incoming;
 use hyper::header::HOST;
 use hyper::http::uri::Authority;
 use hyper::{Method, Request, StatusCode};
-use linerate_engine::server::ServiceAccess;
+use linerate_engine::server::{HandshakeQuota, ServiceAccess};
 use serde_json::json;
 
 use crate::body::BusyMark;
 use crate::connection::Connection;
+use crate::origin;
 use crate::response::{self, WebResponse};
 use crate::service::{download, pace, postpone, refuse_session, upload};
 use crate::session::WebSession;
@@ -35,6 +36,7 @@ pub(super) const CONFIGURATIONS: [&str; 3] = ["/.well-known/nq", "/config", "/ap
 pub(super) struct ResponsivenessService {
     pub(super) access: ServiceAccess,
     pub(super) sessions: SessionTable,
+    pub(super) handshakes: HandshakeQuota,
     /// Host and port in URLs for clients that name none.
     pub(super) authority: String,
 }
@@ -54,6 +56,9 @@ impl ResponsivenessService {
     }
 
     async fn route(&self, request: Request<Incoming>, connection: &Arc<Connection>) -> WebResponse {
+        if origin::is_cross_site(request.headers()) {
+            return response::refuse(StatusCode::FORBIDDEN, "requests of web sites are not answered here");
+        }
         let path = request.uri().path().to_owned();
         let allowed = match path.as_str() {
             UPLOAD => "POST",

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use linerate_engine::load::http::{HttpLoadRecord, HttpPhaseSamples, HttpTestEnd};
-use linerate_engine::load::{LoadEvent, LoadTestOptions, LoadTestOutcome};
+use linerate_engine::load::{LoadEvent, LoadFigures, LoadTestOptions, LoadTestOutcome};
 use linerate_engine::tls::{ServerTrust, TlsClientOptions, https};
 use linerate_model::diagnosis::Confidence;
 use linerate_model::load::PhaseKind;
@@ -168,6 +168,8 @@ async fn probe_idle(
             }
         }
         while tasks.try_join_next().is_some() {}
+        let round_trip = loaded.last().and_then(|(_, time)| *time);
+        record.report(&LoadEvent::Progress(LoadFigures { round_trip, ..LoadFigures::default() }));
     }
     if let Some(reason) = failure {
         record.note(format!("A probe of the idle path failed: {reason}."));
