@@ -46,7 +46,7 @@ impl ResponsivenessServer {
 
 fn pin_in(output: &str) -> String {
     let pin = output.split_whitespace().find(|word| word.starts_with("sha256//"));
-    pin.unwrap_or_else(|| panic!("no pin: {output}")).to_owned()
+    pin.unwrap_or_else(|| panic!("no pin: {output}")).trim_end_matches(')').to_owned()
 }
 
 fn load(url: &str, pin: &str, arguments: &[&str]) -> Command {
@@ -209,7 +209,11 @@ fn clients_that_send_garbage_or_nothing_are_closed_and_others_served() {
 #[test]
 fn a_limited_rate_holds_for_these_tests() {
     let server = ResponsivenessServer::start(&["--server-bitrate-limit", "40M"]);
-    let document = run(server.load(&["--json", "--phases", "down,up", "--time", "4s"]), LIMIT).expect_code(0).json();
+    let mut command = linerate();
+    let url = format!("https://127.0.0.1:{}/config", server.port);
+    command.args(["load", &url, "--quiet", "--json", "--tls-pin", &server.pin, "--phases", "down,up"]);
+    command.args(["--idle", "1s", "--ramp", "5s", "--time", "5s"]);
+    let document = run(command, LIMIT).expect_code(0).json();
     for (index, direction) in [(1, "down"), (2, "up")] {
         let rate = number(&document, &format!("/phases/{index}/goodput_{direction}_bits_per_second"));
         assert!((10e6..60e6).contains(&rate), "{direction}: {rate}");

@@ -36,7 +36,10 @@ pub struct HttpLoadSamples {
     pub samples: Vec<LoadSample>,
 }
 
-/// A probe with its time of sending.
+/// Part of a probe on a new connection.
+type ProbePart = fn(&ForeignProbe) -> Option<Duration>;
+
+/// A probe with the time of its end.
 pub type TimedProbe<T> = (MonotonicTime, Option<T>);
 
 /// Samples of one phase.
@@ -156,8 +159,7 @@ impl<'a> HttpLoadRecord<'a> {
                 phase.connections.push(connection);
             }
         }
-        type Part = fn(&ForeignProbe) -> Option<Duration>;
-        let parts: [(LatencyClass, Part); 3] = [
+        let parts: [(LatencyClass, ProbePart); 3] = [
             (LatencyClass::TcpHandshake, |probe| Some(probe.tcp)),
             (LatencyClass::TlsHandshake, |probe| probe.tls),
             (LatencyClass::HttpRequest, |probe| Some(probe.request)),
@@ -227,9 +229,7 @@ fn answered<T: Copy>(probes: &[TimedProbe<T>]) -> Vec<(MonotonicTime, T)> {
 fn summary(kind: PhaseKind, samples: &HttpPhaseSamples, window: CountingWindow) -> HttpLoadPhase {
     let foreign: Vec<ForeignProbe> = within(&samples.foreign, window);
     let loaded: Vec<Duration> = within(&samples.loaded, window);
-    let parts = |part: fn(&ForeignProbe) -> Option<Duration>| {
-        trimmed_mean(&foreign.iter().filter_map(part).collect::<Vec<_>>()).map(nanoseconds)
-    };
+    let parts = |part: ProbePart| trimmed_mean(&foreign.iter().filter_map(part).collect::<Vec<_>>()).map(nanoseconds);
     let found = Responsiveness::of(&foreign, &loaded);
     let failed = samples.foreign.iter().filter(|(_, probe)| probe.is_none()).count()
         + samples.loaded.iter().filter(|(_, probe)| probe.is_none()).count();

@@ -56,7 +56,9 @@ pub use client_choices::ClientChoices;
 pub use dialer::DialTarget;
 pub use quic::{QuicExchange, QuicGrant, QuicService, QuicSession, QuicSessionRequest};
 pub use reflector::StampOptions;
-pub use service::{HandshakeQuota, ServiceAccess, ServiceLease, ServiceRefusal, ServiceSession, ServiceShare, TrafficShare};
+pub use service::{
+    HandshakeQuota, ServiceAccess, ServiceLease, ServiceRefusal, ServiceSession, ServiceShare, TrafficShare,
+};
 
 use crate::error::{Error, Result};
 use crate::resources::{ServerResources, session_memory};

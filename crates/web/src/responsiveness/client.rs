@@ -116,13 +116,13 @@ impl HttpTarget {
             .handshake(StreamIo::new(stream, Arc::clone(&socket)))
             .await;
         let (sender, driver) = builder.map_err(|cause| format!("HTTP/2 with {}: {cause}", self.authority))?;
-        let driven = Arc::clone(&socket);
+        let watched = Arc::clone(&socket);
         tokio::spawn(async move {
             let driver = async {
                 // Requests in progress report the failure.
                 let _ = driver.await;
             };
-            first(driver, driven.ended()).await;
+            first(driver, watched.ended()).await;
         });
         Ok(HttpConnection { sender, socket, tcp, tls: handshake / round_trips, tls_version })
     }

@@ -101,6 +101,7 @@ struct ConfigurationDocument {
 
 /// URLs under their names in the draft, and in implementations before it.
 #[derive(Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the names of the keys")]
 struct ConfigurationUrls {
     #[serde(default)]
     small_download_url: Option<String>,

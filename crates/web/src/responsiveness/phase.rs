@@ -306,7 +306,7 @@ impl<'a> RunningPhase<'a> {
 
     fn finish(mut self, record: &mut HttpLoadRecord<'_>) {
         let end = clock::monotonic_now();
-        let Some(from) = self.starts.iter().rev().take(COUNTED_INTERVALS).last().copied() else { return };
+        let Some(from) = self.starts.iter().rev().take(COUNTED_INTERVALS).next_back().copied() else { return };
         if let Some(reason) = &self.failure {
             record.note(format!("Some probes failed, the first one by: {reason}."));
         }
@@ -339,7 +339,9 @@ mod tests {
     fn confidence_is_that_of_the_draft() {
         let after = |figures: &[f64]| {
             let mut stage = StageState::default();
-            figures.iter().for_each(|figure| stage.push(*figure, Duration::from_secs(20)));
+            for figure in figures {
+                stage.push(*figure, Duration::from_secs(20));
+            }
             (stage.confidence(), stage.is_over)
         };
         assert_eq!(after(&[1e8; 3]), (Confidence::Low, false));

@@ -105,8 +105,8 @@ async fn configured(
 ) -> Result<(HttpTarget, ServerObjects), String> {
     let first = target_of(options, &test.url)?;
     let mut opened = first.open().await?;
-    let text = first.get(&mut opened.sender, &test.url.path, MAX_CONFIGURATION).await?;
-    let objects = config::parse(&text, &test.url, &test.other_hosts)?;
+    let configuration = first.get(&mut opened.sender, &test.url.path, MAX_CONFIGURATION).await?;
+    let objects = config::parse(&configuration, &test.url, &test.other_hosts)?;
     if let Some(host) = &objects.ignored_endpoint {
         record.note(format!(
             "The configuration asks for connections to {host} instead; they go to the host of its URLs."

@@ -51,7 +51,7 @@ impl BoundResponsiveness {
         );
         let report = |text: &str| console::error(text, None);
         let running = self.service.start(server.service_access(), report).map_err(|error| error.to_string())?;
-        console::note(&format!("responsiveness is measured at {url}, by --tls-pin {pin} without a known certificate"));
+        console::note(&format!("responsiveness is measured at {url} (--tls-pin {pin})"));
         Ok(RunningResponsiveness { _service: running, firewall: Some(self.firewall) })
     }
 }
