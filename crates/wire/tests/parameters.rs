@@ -51,6 +51,7 @@ fn everything() -> TestParameters {
         segmentation_offload: true,
         far_interval: None,
         far_reports_at_end: false,
+        tls_data: false,
         far_details: false,
         kernel_events: false,
     }
