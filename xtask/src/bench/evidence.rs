@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &[String]) -> Result<bool> {
     let port = free_port()?;
     let program = linerate.display().to_string();
     // Without privileges the server traces nothing.
-    let line = [program.as_str(), "serve", "--no-stamp", "--user", "nobody", "--port", &port.to_string()];
+    let line = [program.as_str(), "serve", "--no-stamp", "--user", "daemon", "--port", &port.to_string()];
     let mut server = RunningChild::start(&line.map(str::to_owned))?;
     wait_until_listening(&mut server, port)?;
     let mut random = XorShift64::new(20);
