@@ -213,7 +213,7 @@ impl AttachedProgram {
     }
 
     /// Passes the attachment of a program at arguments on; the run time is still known here.
-    pub(super) fn into_windows(&mut self, tracepoint: &'static str) -> DetachableProgram {
+    pub(super) fn detachable(&mut self, tracepoint: &'static str) -> DetachableProgram {
         DetachableProgram { tracepoint, program: Arc::clone(&self.program), attachment: self.attachment.take() }
     }
 

@@ -16,7 +16,7 @@ use super::maps::{
     THREAD_TOTAL, flow_key,
 };
 use super::programs::{EventScope, TracedProcesses, flows};
-use super::read::{Locations, number, of_all_time, possible_processors, rows, word};
+use super::read::{number, of_all_time, possible_processors, rows, word};
 use super::tracefs::Tracefs;
 use super::windows::TracingWindows;
 use crate::clock;
@@ -128,7 +128,7 @@ impl FlowEventWatch {
             flows,
             host: KernelEvents {
                 softirqs: self.watch.softirq_windows.is_some().then(|| self.watch.softirqs(possible_processors())),
-                ..self.watch.events(Locations::Omitted)
+                ..self.watch.events()
             },
             windows: self.watch.softirq_windows.as_ref().map(TracingWindows::traced).unwrap_or_default(),
         }

@@ -30,7 +30,7 @@ pub use by_flow::FlowEventWatch;
 use interrupts::InterruptCounts;
 use maps::EventMaps;
 use programs::{EventScope, PROGRAMS, TracedProcesses};
-use read::Locations;
+use symbols::KernelSymbols;
 use tracefs::Tracefs;
 use windows::TracingWindows;
 
@@ -64,6 +64,7 @@ pub struct KernelEventWatch {
     vectors: BTreeMap<u32, String>,
     reasons: BTreeMap<u32, String>,
     interrupts: InterruptCounts,
+    symbols: KernelSymbols,
     /// Windows of the programs at software interrupts.
     softirq_windows: Option<TracingWindows>,
     /// True when drops are counted by flow, too.
@@ -99,6 +100,7 @@ impl KernelEventWatch {
             vectors: BTreeMap::new(),
             reasons: BTreeMap::new(),
             interrupts: InterruptCounts::read(),
+            symbols: if scope.has_flows { KernelSymbols::default() } else { KernelSymbols::read() },
             softirq_windows: None,
             has_flow_drops: false,
             _active: active,
@@ -126,7 +128,7 @@ impl KernelEventWatch {
         if names.iter().all(|name| self.has(name)) {
             let mut programs = Vec::new();
             for name in names {
-                programs.extend(self.programs.get_mut(name).map(|program| program.into_windows(name)));
+                programs.extend(self.programs.get_mut(name).map(|program| program.detachable(name)));
             }
             self.softirq_windows = Some(TracingWindows::start(programs)?);
         }
@@ -162,7 +164,7 @@ impl KernelEventWatch {
     /// Events since the start.
     #[must_use]
     pub fn finish(self) -> KernelEvents {
-        let events = self.events(Locations::Named);
+        let events = self.events();
         // Detaching waits for all processors: not the measurement's time.
         let programs = self.programs;
         let detach = std::thread::Builder::new().name("detach".to_owned()).spawn(move || drop(programs));

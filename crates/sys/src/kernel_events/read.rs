@@ -16,7 +16,6 @@ use super::maps::{
     VECTOR_INTERRUPTED, VECTOR_RUNS, VECTOR_SIZE, VECTOR_TIME, VECTOR_TIMED, VECTORS,
 };
 use super::programs::UNKNOWN_PORT;
-use super::symbols;
 use crate::clock;
 
 /// Rows that a report has at most in each part.
@@ -27,15 +26,8 @@ const MAX_FACTOR: f64 = 1000.0;
 
 const ONLY_KEY: [u8; 4] = [0; 4];
 
-/// Locations of drops: their names take a tenth of a second to find.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Locations {
-    Named,
-    Omitted,
-}
-
 impl KernelEventWatch {
-    pub(super) fn events(&self, locations: Locations) -> KernelEvents {
+    pub(super) fn events(&self) -> KernelEvents {
         let processors = possible_processors();
         let traced = clock::monotonic_now().since(self.started);
         KernelEvents {
@@ -47,7 +39,7 @@ impl KernelEventWatch {
                 let rows = self.softirqs(processors);
                 of_all_time(rows, windows.traced(), traced)
             }),
-            drops: self.has("skb/kfree_skb").then(|| self.drops(locations)),
+            drops: self.has("skb/kfree_skb").then(|| self.drops()),
             full_sockets: (self.has("udp/udp_fail_queue_rcv_skb") || self.has("sock/sock_rcvqueue_full"))
                 .then(|| full_sockets(&self.maps.full_sockets)),
             qdisc: (self.has("qdisc/qdisc_enqueue") && self.has("qdisc/qdisc_dequeue"))
@@ -87,7 +79,7 @@ impl KernelEventWatch {
             for vector in 0..VECTORS.unsigned_abs() {
                 let row = SOFTIRQ_ROWS.unsigned_abs() + vector * VECTOR_SIZE.unsigned_abs();
                 let figure = |at: i16| word(state, row + at.unsigned_abs());
-                let (count, timed) = (figure(VECTOR_RUNS), figure(VECTOR_TIMED));
+                let (count, sampled) = (figure(VECTOR_RUNS), figure(VECTOR_TIMED));
                 if count == 0 {
                     continue;
                 }
@@ -95,8 +87,8 @@ impl KernelEventWatch {
                 times.push(SoftirqTime {
                     processor,
                     vector: self.vectors.get(&number).cloned().unwrap_or_else(|| number.to_string()),
-                    time_ns: of_all_runs(figure(VECTOR_TIME), count, timed),
-                    interrupted_ns: Some(of_all_runs(figure(VECTOR_INTERRUPTED), count, timed)),
+                    time_ns: of_all_runs(figure(VECTOR_TIME), count, sampled),
+                    interrupted_ns: Some(of_all_runs(figure(VECTOR_INTERRUPTED), count, sampled)),
                     runs: count,
                     interrupt: interrupt.clone(),
                 });
@@ -107,7 +99,7 @@ impl KernelEventWatch {
         times
     }
 
-    fn drops(&self, locations: Locations) -> Vec<PacketDrops> {
+    fn drops(&self) -> Vec<PacketDrops> {
         let mut counts: BTreeMap<(u32, u64), u64> = BTreeMap::new();
         for (key, values) in rows(&self.maps.drops, MAX_ROWS) {
             let sum = counts.entry((number(&key, 0), address(&key, 8))).or_default();
@@ -116,12 +108,9 @@ impl KernelEventWatch {
         let mut most: Vec<((u32, u64), u64)> = counts.into_iter().collect();
         most.sort_by_key(|(_, packets)| core::cmp::Reverse(*packets));
         most.truncate(MAX_REPORTED);
-        let addresses: Vec<u64> = most.iter().map(|((_, address), _)| *address).collect();
-        let is_hidden = addresses.is_empty() || locations == Locations::Omitted;
-        let names = if is_hidden { BTreeMap::new() } else { symbols::names_of(&addresses) };
         let described = |((reason, address), packets): ((u32, u64), u64)| PacketDrops {
             reason: self.reason(reason),
-            location: names.get(&address).cloned(),
+            location: self.symbols.name_of(address).map(str::to_owned),
             packets,
         };
         most.into_iter().map(described).collect()
