@@ -20,7 +20,7 @@ const MAX_REASONS: usize = 3;
 /// Trace of the kernel's events with those of the latest interval, or the reason why there are none.
 #[derive(Debug)]
 pub(crate) enum FlowEventTrace {
-    Active { watch: Box<FlowEventWatch>, latest: IntervalEvents },
+    Active { watch: Box<FlowEventWatch>, latest: Box<IntervalEvents> },
     Unavailable(String),
 }
 
@@ -28,7 +28,7 @@ impl FlowEventTrace {
     /// Starts to trace. A refusal is shown, and ends nothing.
     pub(crate) fn start() -> Self {
         match FlowEventWatch::start() {
-            Ok(watch) => Self::Active { watch: Box::new(watch), latest: IntervalEvents::default() },
+            Ok(watch) => Self::Active { watch: Box::new(watch), latest: Box::default() },
             Err(refusal) => Self::Unavailable(refusal.to_string()),
         }
     }
@@ -36,14 +36,14 @@ impl FlowEventTrace {
     /// Reads the interval that ends now, and traces these processes in the next.
     pub(crate) fn update(&mut self, processes: &BTreeSet<ProcessId>) {
         if let Self::Active { watch, latest } = self {
-            *latest = watch.interval(processes.iter().copied());
+            **latest = watch.interval(processes.iter().copied());
         }
     }
 
     /// Events of the latest interval.
     pub(crate) const fn latest(&self) -> Option<&IntervalEvents> {
         match self {
-            Self::Active { latest, .. } => Some(latest),
+            Self::Active { latest, .. } => Some(&**latest),
             Self::Unavailable(_) => None,
         }
     }
