@@ -57,6 +57,7 @@ fn one(direction: Direction, streams: u32, rate: f64, known: bool) -> Throughput
         measured_at: Some(StreamRole::Receiver),
         duration_ns: Some(10 * SECOND),
         receive_method: known.then_some(linerate_model::parameters::ReceiveMethod::Discard),
+        tls_data: None,
         sent_bytes: Some(1_234_567_890),
         received_bytes: Some(1_234_000_000),
         retransmitted_segments: known.then_some(41),
