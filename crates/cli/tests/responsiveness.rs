@@ -261,3 +261,22 @@ fn a_server_of_the_go_standard_library_is_measured() {
     let finished = run(load(&format!("{}/config", old.url), &old.pin, &[]), LIMIT).expect_code(2);
     assert!(finished.stderr.contains("does not offer HTTP/2"), "{}", finished.stderr);
 }
+
+/// Not in a registry: the factor between the programs is in docs/responsiveness.md, over a shaped link.
+#[test]
+#[ignore = "long: needs goresponsiveness in LINERATE_NETWORK_QUALITY; cargo test -p linerate-cli --test responsiveness -- --ignored"]
+fn goresponsiveness_measures_both_directions_of_a_linerate() {
+    let program = std::env::var("LINERATE_NETWORK_QUALITY").expect("LINERATE_NETWORK_QUALITY names the program");
+    let server = ResponsivenessServer::start(&[]);
+    let mut command = Command::new(program);
+    command.args(["-config", "127.0.0.1", "-port", &server.port.to_string(), "-path", "config", "-rpm.timeout", "5"]);
+    let output = run(command, LIMIT).expect_code(0).stdout;
+    let figures = |label: &str| -> Vec<f64> {
+        let after = output.split(label).skip(1).filter_map(|rest| rest.split_whitespace().next());
+        after.map(|figure| figure.parse().expect("a number")).collect()
+    };
+    for label in ["Throughput: ", "RPM: "] {
+        let found = figures(label);
+        assert!(found.len() >= 2 && found.iter().all(|figure| figure.is_finite() && *figure > 0.0), "{output}");
+    }
+}

@@ -50,8 +50,11 @@ pub(crate) struct Connection {
     progress: AtomicU64,
     /// Number of requests that are being answered.
     requests: AtomicUsize,
-    /// Bytes written, and as many as there were at the last adjustment of the send buffer.
+    /// Bytes written.
+    #[cfg(feature = "responsiveness")]
     written: AtomicU64,
+    /// Bytes written at the last adjustment of the send buffer.
+    #[cfg(feature = "responsiveness")]
     adjusted: AtomicU64,
     /// Most bytes that the program queues at once in each of its layers.
     quantum: AtomicUsize,
@@ -68,7 +71,9 @@ impl Connection {
             number,
             progress,
             requests: AtomicUsize::new(0),
+            #[cfg(feature = "responsiveness")]
             written: AtomicU64::new(0),
+            #[cfg(feature = "responsiveness")]
             adjusted: AtomicU64::new(0),
             quantum: AtomicUsize::new(usize::MAX),
             end: Notify::new(),
