@@ -72,7 +72,6 @@ fn one(direction: Direction, streams: u32, rate: f64, known: bool) -> Throughput
         stream_results: (1..=streams).map(|id| stream(id, share, known)).collect(),
         intervals: Vec::new(),
         server_intervals: None,
-        tls_data: None,
     }
 }
 
