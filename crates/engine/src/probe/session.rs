@@ -423,7 +423,7 @@ impl ProbeSession {
         if order.mode == RrMode::Quic && !has(QUIC_FEATURE) {
             return Err(ProbeError::Refused {
                 request: "rr".to_owned(),
-                reason: "it was built without QUIC".to_owned(),
+                reason: "it serves no QUIC: `linerate serve` does, unless built without QUIC".to_owned(),
             });
         }
         let _one_at_a_time = lock(&self.asking);

@@ -6,6 +6,7 @@ use std::net::TcpStream;
 
 use linerate_sys::{clock, poll};
 
+use super::payload::TransferFile;
 use super::{StreamFailure, StreamJob};
 use crate::tls::DataCipher;
 
@@ -63,13 +64,21 @@ fn is_wait(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Interrupted || poll::would_block(error)
 }
 
-/// Receiver of records: what arrives is decrypted, and discarded.
+/// Receiver of records: what arrives is decrypted, and discarded or kept in a file.
 pub(super) struct RecordReceiver(pub(super) Box<DataCipher>);
 
 impl RecordReceiver {
-    /// Decrypts bytes that have arrived; returns the length of their payload.
-    pub(super) fn open(&mut self, bytes: &[u8]) -> Result<usize, StreamFailure> {
-        self.0.open(bytes).map_err(|error| StreamFailure::Read(io::Error::other(error.to_string())))
+    /// Decrypts bytes that have arrived, and appends their payload to the file; returns its length.
+    pub(super) fn open(&mut self, bytes: &[u8], file: Option<&TransferFile>) -> Result<usize, StreamFailure> {
+        let mut failed = None;
+        let mut keep = |piece: &[u8]| {
+            if let (Some(file), None) = (file, &failed) {
+                failed = file.append(piece).err();
+            }
+        };
+        let opened = self.0.open(bytes, &mut keep);
+        let payload = opened.map_err(|error| StreamFailure::Read(io::Error::other(error.to_string())))?;
+        failed.map_or(Ok(payload), |error| Err(StreamFailure::File(error)))
     }
 
     /// Failure for the end of a connection: within a record something has cut it.

@@ -399,13 +399,15 @@ pub(super) fn receive(job: &StreamJob, cipher: Option<Box<DataCipher>>) -> Resul
         };
         // Bytes count in the phase in which they arrive: the call may have waited beyond the end of the omitted one.
         let phase = job.shared.phase();
-        let payload = match &mut cipher {
-            Some(cipher) => cipher.open(&buffer.bytes[..received])?,
-            None => received,
+        let file = job.options.file.as_deref();
+        let payload = match (&mut cipher, file) {
+            (Some(cipher), file) => cipher.open(&buffer.bytes[..received], file)?,
+            (None, Some(file)) => {
+                file.append(&buffer.bytes[..received]).map_err(StreamFailure::File)?;
+                received
+            }
+            (None, None) => received,
         };
-        if let Some(file) = job.options.file.as_ref().filter(|_| cipher.is_none()) {
-            file.append(&buffer.bytes[..received]).map_err(StreamFailure::File)?;
-        }
         if received == buffer.bytes.len() && !discard {
             buffer.enlarge()?;
         }

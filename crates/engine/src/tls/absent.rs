@@ -102,7 +102,7 @@ impl DataCipher {
         match *self {}
     }
 
-    pub(crate) fn open(&mut self, _: &[u8]) -> Result<usize> {
+    pub(crate) fn open(&mut self, _: &[u8], _: &mut dyn FnMut(&[u8])) -> Result<usize> {
         match *self {}
     }
 

@@ -53,12 +53,12 @@ impl DataCipher {
         self.connection.write_tls(&mut socket).map(drop)
     }
 
-    /// Decrypts what has arrived; returns the length of the payload, which is discarded.
+    /// Decrypts what has arrived, and hands the payload over in pieces; returns its length.
     ///
     /// # Errors
     ///
     /// A record is damaged, or not the peer's.
-    pub(crate) fn open(&mut self, bytes: &[u8]) -> Result<usize, TlsError> {
+    pub(crate) fn open(&mut self, bytes: &[u8], take: &mut dyn FnMut(&[u8])) -> Result<usize, TlsError> {
         self.records.follow(bytes);
         let (mut left, mut payload) = (bytes, 0);
         while !left.is_empty() {
@@ -73,7 +73,7 @@ impl DataCipher {
                 Some(text) => TlsError(text),
                 None => TlsError(failure::describe(&error, self.trust.as_ref())),
             })?;
-            payload += self.discard();
+            payload += self.hand_over(take);
         }
         Ok(payload)
     }
@@ -83,14 +83,16 @@ impl DataCipher {
         self.records.is_within_record()
     }
 
-    fn discard(&mut self) -> usize {
-        let (mut discarded, mut reader) = (0, self.connection.reader());
-        while let Ok(count) = reader.fill_buf().map(<[u8]>::len)
-            && count > 0
+    fn hand_over(&mut self, take: &mut dyn FnMut(&[u8])) -> usize {
+        let (mut taken, mut reader) = (0, self.connection.reader());
+        while let Ok(piece) = reader.fill_buf()
+            && !piece.is_empty()
         {
+            take(piece);
+            let count = piece.len();
             reader.consume(count);
-            discarded += count;
+            taken += count;
         }
-        discarded
+        taken
     }
 }

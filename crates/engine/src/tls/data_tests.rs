@@ -12,10 +12,10 @@ use linerate_model::stream::StreamRole;
 use linerate_units::{BitRate, StreamCount};
 
 use super::tests::{KEY, serve, shared, test, trusting};
-use super::{ServerIdentity, ServerTrust, TlsClientOptions};
+use super::{ServerIdentity, ServerTrust, TlsClientOptions, TlsServer, TlsServerOptions};
 use crate::client::ClientOptions;
 use crate::server::ServerOptions;
-use crate::tests::support::{ClientRun, TestServer, bytes_of, client_options, exact};
+use crate::tests::support::{ClientRun, Scratch, TestServer, bytes_of, client_options, exact};
 
 const DIRECTIONS: [TestDirection; 3] = [TestDirection::Forward, TestDirection::Reverse, TestDirection::Bidirectional];
 
@@ -54,6 +54,18 @@ fn payload_is_counted_to_the_byte_in_every_direction() {
             assert!(tls.text().starts_with(text), "{}", tls.text());
         }
     }
+}
+
+#[test]
+fn a_server_with_a_file_keeps_the_payload_and_not_its_records() {
+    let scratch = Scratch::new("records");
+    let sink = scratch.file("sink");
+    let identity = TlsServerOptions { identity: ServerIdentity::SharedKey(shared(KEY)), client_authorities: None };
+    let tls = Some(Arc::new(TlsServer::new(&identity).expect("a key")));
+    let server = TestServer::start(ServerOptions { tls, file: Some(sink.clone()), ..ServerOptions::default() });
+    test(&server, key(), secured(exact(1_000_000))).successful();
+    assert_eq!(server.report().file.map(|file| file.size.get()), Some(1_000_000));
+    assert_eq!(std::fs::read(&sink).expect("written").len(), 1_000_000);
 }
 
 #[test]
