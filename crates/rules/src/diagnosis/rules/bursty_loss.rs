@@ -1,18 +1,15 @@
 //! Several packets are lost at a time, without a preceding queue.
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
-use linerate_units::{Ratio, SegmentCount};
+use linerate_units::SegmentCount;
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::losses::MIN_RANDOM_SHARE;
 use super::super::text::{VerdictBuilder, percent, verdict};
 
-/// Losses per episode from which they are bursts.
-const MIN_LOSSES_PER_EPISODE: f64 = 3.0;
-
-/// Losses per episode as a multiple of those that packets lost one by one would have, from which they are bursts.
-const MIN_EXCESS: f64 = 2.0;
+/// Losses per episode from which they are bursts: lost one by one, some fall into the repair of others.
+const MIN_LOSSES_PER_EPISODE: f64 = 4.0;
 
 /// Several packets are lost at a time, without a preceding queue.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -36,8 +33,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let (overshot, overshoots) = evidence.overshoots();
     let lost = SegmentCount::new(retransmitted.saturating_sub(overshot)).as_f64();
     let per_episode = lost / SegmentCount::new(episodes.saturating_sub(overshoots).max(1)).as_f64();
-    let least = MIN_LOSSES_PER_EPISODE.max(MIN_EXCESS * lost_at_random(evidence));
-    if per_episode < least && of_path.is_none_or(|longest| longest < 3) {
+    if per_episode < MIN_LOSSES_PER_EPISODE && of_path.is_none_or(|longest| longest < 3) {
         return None;
     }
     let text =
@@ -51,11 +47,4 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
                 CUBIC: `linerate diagnose HOST -- -C bbr` shows by how much",
             ),
     )
-}
-
-/// Expected losses of an episode where packets are lost one by one: the first, and those of the window behind it.
-fn lost_at_random(evidence: &TransferEvidence<'_>) -> f64 {
-    let window = evidence.in_flight.zip(evidence.segment);
-    let packets = window.map_or(0.0, |(flight, segment)| flight.as_f64() / segment.byte_count().as_f64());
-    1.0 + evidence.retransmitted.map_or(0.0, Ratio::get) * packets
 }
