@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(message(&later), Ok(Some(ExtensionMessage::Intervals(Vec::new()))));
         let blanks = vec![b' '; 64 << 20];
         for packed in ["*", "AAAA", &compress(b"{}"), &compress(b"[5"), &compress(&blanks)] {
-            assert!(message(packed).is_err(), "{:.20}", packed);
+            assert!(message(packed).is_err(), "{packed:.20}");
         }
     }
 
