@@ -8,7 +8,8 @@ use super::outcome::{self, SuiteOutcome, run_suite};
 use super::table;
 
 /// Suites that run alone, each with the reason.
-const ALONE: [(&str, &str); 2] = [
+const ALONE: [(&str, &str); 3] = [
+    ("cli/host_load", "names the program that makes a host late: others' would be named"),
     ("cli/many_clients", "counts memory and connections of a thousand sessions"),
     ("cli/lab_memory", "fills the memory of a guest"),
 ];
