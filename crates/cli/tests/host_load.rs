@@ -188,7 +188,7 @@ fn kernel_events_name_a_queue_that_drops() {
     assert_eq!(hosts, ["sender", "receiver"], "not run: root and tracepoints are needed: {}", document["unknown"]);
     let sender = &document["kernel_events"][0];
     let dropped = array(sender, "/drops").iter().find(|drop| text(drop, "/reason") == "QDISC_DROP").expect("named");
-    assert!(dropped["packets"].as_u64() >= Some(10), "{sender}");
+    assert!(dropped["packets"].as_u64() >= Some(3), "{sender}");
     assert!(sender["qdisc"]["count"].as_u64() >= Some(100), "{sender}");
     assert!(sender["run_queue"]["delay"]["count"].as_u64() >= Some(10), "{sender}");
     let notes = array(&document, "/notes");
