@@ -65,8 +65,8 @@ const MAX_TCP_DRAIN_GAP: Duration = Duration::from_millis(250);
 /// Time for the client to close its end of the control connection after the last message.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Most reports of one stream that a server holds back: a test of minutes.
-const MAX_HELD_REPORTS: usize = 1024;
+/// Most reports of streams that a server holds back for a client, some 200 kB: half a minute of one stream, four times a second.
+const MAX_HELD_REPORTS: usize = 128;
 
 /// Features of this server, in its hello.
 const FEATURES: &[&str] = &["intervals", "tcp_info", TLS_DATA_FEATURE];
@@ -508,7 +508,8 @@ impl TestSession {
         self.observe(&TestEvent::Interval(report));
     }
 
-    /// Sends a report to a linerate, or holds it back if its client wants all together.
+    /// Sends a report to a linerate, or holds it back if its client wants all together. A client that does not read its reports
+    /// loses some, and the server no memory.
     fn tell_interval(&mut self, report: IntervalReport) {
         let is_held = self.parameters.as_ref().is_some_and(|parameters| parameters.far_reports_at_end);
         if is_held {
@@ -518,14 +519,13 @@ impl TestSession {
                 self.send_held_reports();
             }
         } else if self.start.control.is_flushed() {
-            // A client that does not read its reports loses some, and the server no memory.
             self.handle(ServerEvent::Extension(ExtensionMessage::Interval(report)));
         }
     }
 
     fn send_held_reports(&mut self) {
         let reports = core::mem::take(&mut self.held);
-        if !reports.is_empty() {
+        if !reports.is_empty() && self.start.control.is_flushed() {
             self.handle(ServerEvent::Extension(ExtensionMessage::Intervals(reports)));
         }
     }
