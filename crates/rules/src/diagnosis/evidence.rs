@@ -26,8 +26,6 @@ const MIN_QUEUE_DELAY: Duration = Duration::from_millis(1);
 const MIN_QUEUE_SHARE: f64 = 0.2;
 /// Queueing delay at rest, as a share of the round trip, that implies other traffic.
 const MIN_REST_QUEUE_SHARE: f64 = 0.1;
-/// Traffic of others, as a multiple of the transfer's, from which a queue at rest is theirs.
-const MIN_OTHERS_SHARE: f64 = 0.5;
 /// Retransmitted share up to which a full send buffer holds the transfer back by itself.
 const MAX_RETRANSMITTED: f64 = 0.01;
 /// Expected number of losses from which zero losses are no chance (e^-10).
@@ -209,8 +207,7 @@ impl<'o> TransferEvidence<'o> {
     pub fn rest(&self) -> Option<Duration> {
         let base = self.base?;
         let path = self.observation.path.as_ref();
-        let met = self.path().and_then(|path| path.capacity.as_ref()?.shared).unwrap_or(false);
-        let is_shared = met || super::rules::others_share(self).is_some_and(|share| share >= MIN_OTHERS_SHARE);
+        let is_shared = self.path().and_then(|path| path.capacity.as_ref()?.shared).unwrap_or(false);
         let usual = path.and_then(|path| path.usual_round_trip).map(|(median, _)| median).filter(|_| !is_shared);
         Some(usual.map_or(base, |usual| usual.max(base)))
     }

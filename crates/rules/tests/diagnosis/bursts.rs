@@ -50,6 +50,19 @@ fn the_overshoot_of_slow_start_is_no_burst_of_the_path() {
 }
 
 #[test]
+fn losses_that_fall_into_the_repair_of_others_are_no_bursts() {
+    let lossy = |episodes: u64| {
+        changed(losing(0.02, 1), |o| {
+            o.sender.as_mut().expect("there").counters.clear();
+            counters(&mut o.sender, &[("TcpExtTCPSackRecovery", episodes)]);
+        })
+    };
+    // 200 segments: 3.3 and 5 in an episode.
+    assert_eq!(causes(&lossy(60)), [Cause::Loss]);
+    assert_eq!(causes(&lossy(40))[0], Cause::BurstyLoss);
+}
+
+#[test]
 fn a_response_that_leaves_next_to_nothing_limits_while_the_window_grows() {
     let cut = |control: &'static str, left: u64| {
         changed(after_early_loss(40), |o| {

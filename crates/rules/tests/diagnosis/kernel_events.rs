@@ -255,7 +255,7 @@ fn one_task_on_one_of_many_processors_is_no_load_of_the_transfer_itself() {
     assert_eq!(cause(None), Cause::SenderProcessor);
     assert_eq!(cause(Some(late(0.5, "rt-spinner", 77, false))), Cause::HostBusy);
     assert_eq!(cause(Some(late(0.5, "stream", 78, true))), Cause::SenderProcessor);
-    // An idle processor that wakes up late is nobody's load.
+    // An idle processor that wakes up late is no load.
     assert_eq!(cause(Some(late(0.5, "swapper/1", 0, false))), Cause::SenderProcessor);
 }
 

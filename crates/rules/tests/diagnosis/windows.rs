@@ -1,6 +1,6 @@
 //! Windows that a reader closes, a kernel cuts or an option bounds, and those that hold nothing back.
 
-use super::waits::waiting_window;
+use super::waits::{after_early_loss, waiting_window};
 use super::*;
 
 #[test]
@@ -84,4 +84,26 @@ fn a_probe_that_overtook_others_is_no_variation_of_the_delay() {
     };
     assert!(!causes(&usual(27_000, 27_000)).contains(&Cause::DelayVariation));
     assert!(causes(&usual(24_000, 31_000)).contains(&Cause::DelayVariation));
+}
+
+#[test]
+fn repairs_of_slow_start_count_in_the_whole_transfer() {
+    // 240 round trips of 20 ms of ten seconds: 14 Mbit/s in the first half, 150 in the second, where nothing is lost.
+    let repaired = |selective: bool| {
+        changed(after_early_loss(240), |o| {
+            o.received = bytes(82e6 / 8.0 * 10.0);
+            let connection = &mut o.connections[0];
+            for moments in [&mut connection.sender, &mut connection.receiver] {
+                let half = moments.len() / 2;
+                for (index, moment) in moments.iter_mut().enumerate() {
+                    let megabits = if index < half { 14.0 } else { 150.0 };
+                    moment.bytes = bytes(megabits * 1e6 / 8.0 * SAMPLE_INTERVAL.as_secs_f64());
+                }
+            }
+            senders(o, |info| info.selective_acknowledgements = Some(selective));
+            below(o, 0.0);
+        })
+    };
+    assert_eq!(causes(&repaired(false))[0], Cause::SackOff);
+    assert_eq!(causes(&repaired(true))[0], Cause::BufferTooSmall);
 }

@@ -9,9 +9,6 @@ use super::super::text::{VerdictBuilder, percent, size, verdict};
 use super::socket_buffer::{MIN_LIMITED_SHARE, locked_receive_buffer};
 use super::window_scaling_off::MIN_UNSCALED_WINDOW;
 
-/// Unread share of the receive buffer from which the reading program is the limit.
-const MAX_UNREAD_SHARE: f64 = 0.4;
-
 /// The receiving kernel does not grow receive buffers, and the window that follows from this one is full.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "autotuning-off",
@@ -33,7 +30,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let shares = evidence.shares?;
     let (buffer, changed) = evidence.receive_buffer?;
     let waits = shares.receive_window.get() >= MIN_LIMITED_SHARE || evidence.is_window_per_rtt();
-    let unread = evidence.unread.is_some_and(|unread| unread.get() >= MAX_UNREAD_SHARE);
+    let unread = evidence.is_buffer_unread();
     // A buffer at its largest size would not grow in any case, and one whose largest size is too small not enough.
     let most = evidence.receiver_setting("net.ipv4.tcp_rmem").and_then(|values| values.get(2).copied());
     let needed = evidence.bandwidth_delay_product().map(|product| ByteCount::new(product.get().saturating_mul(2)));

@@ -1,4 +1,4 @@
-//! The kernel ran short of memory for TCP (`TCPMemoryPressures` grew, or packets were dropped for it).
+//! The kernel ran short of memory for TCP: a counter grew, packets were dropped, or it cut the window.
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::ByteCount;
@@ -10,10 +10,11 @@ use super::super::text::{VerdictBuilder, size, time, verdict};
 const MEMORY_COUNTERS: [&str; 5] =
     ["TcpExtTCPMemoryPressures", "TcpExtTCPAbortOnMemory", "TcpExtTCPRcvQDrop", "TcpExtPFMemallocDrop", PRUNED];
 
-/// The kernel ran short of memory for TCP (`TCPMemoryPressures` grew, or packets were dropped for it).
+/// The kernel ran short of memory for TCP: a counter grew, packets were dropped, or it cut the window.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "kernel-memory",
-    test: "The kernel ran short of memory for TCP (TCPMemoryPressures grew, or packets were dropped for it).",
+    test: "The kernel ran short of memory for TCP: TCPMemoryPressures grew, packets were dropped, or a window of four segments is \
+        offered of a large buffer.",
     citation: "Documentation/networking/ip-sysctl.rst, tcp_mem; tcp_enter_memory_pressure()",
     check,
 };
@@ -65,7 +66,8 @@ const MIN_LIMITED_SHARE: f64 = 0.5;
 /// Unread share of the receive buffer up to which the reading program is not the cause.
 const MAX_UNREAD_SHARE: f64 = 0.05;
 
-/// Verdict by the window alone: the counters belong to the host whose socket met the limit first, which may be another's.
+/// Verdict by the window alone: the counter grows in the network namespace whose socket met the limit, which need not be this
+/// one.
 fn cut_window(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let (window, segment, (buffer, _)) = (evidence.window?, evidence.segment?, evidence.receive_buffer?);
     let is_cut = window.as_f64() <= segment.byte_count().as_f64() * MOST_SEGMENTS

@@ -3,7 +3,7 @@
 
 use linerate_analysis::formulas::window_rate;
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
-use linerate_units::ByteCount;
+use linerate_units::{BitRate, ByteCount};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::{FULL, TransferEvidence};
@@ -46,11 +46,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         "The receive window is the limit: {} per {} round trip allows {}.",
         evidence.window.map_or("a window".to_owned(), size),
         evidence.loaded.map_or_else(|| evidence.base.map_or("each".to_owned(), time), |(median, _)| time(median)),
-        evidence
-            .window
-            .zip(evidence.loaded)
-            .and_then(|(window, (median, _))| window_rate(window, median))
-            .map_or("no more".to_owned(), rate),
+        allowed_rate(evidence).map_or("no more".to_owned(), rate),
     );
     let sure = if waits && evidence.is_window_per_rtt() { Confidence::High } else { Confidence::Medium };
     let verdict = verdict(Cause::ReceiveWindow, sure, text)
@@ -76,15 +72,20 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
 /// True when the path is nearly full, and the window allows all of it: the kernel's clock also counts the time in which a
 /// full window is on its way.
 fn allows_capacity(evidence: &TransferEvidence<'_>) -> bool {
-    let allowed = evidence.window.zip(evidence.loaded).and_then(|(window, (median, _))| window_rate(window, median));
-    evidence.used().is_some_and(|used| used >= FULL)
-        && allowed.zip(evidence.capacity).is_some_and(|(allowed, capacity)| allowed >= capacity * MIN_ALLOWED_SHARE)
+    evidence.used().is_some_and(|used| used >= FULL) && allows(evidence, MIN_ALLOWED_SHARE)
+}
+
+/// Rate that the usual window allows in the usual round trips.
+fn allowed_rate(evidence: &TransferEvidence<'_>) -> Option<BitRate> {
+    evidence.window.zip(evidence.loaded).and_then(|(window, (median, _))| window_rate(window, median))
+}
+
+/// True when the window allows this multiple of the path's capacity.
+fn allows(evidence: &TransferEvidence<'_>, share: f64) -> bool {
+    allowed_rate(evidence).zip(evidence.capacity).is_some_and(|(allowed, capacity)| allowed >= capacity * share)
 }
 
 /// True when the window fills the path, so that only data behind a loss can fill it.
 pub(in super::super) fn is_behind_a_loss(evidence: &TransferEvidence<'_>) -> bool {
-    let allowed = evidence.window.zip(evidence.loaded).and_then(|(window, (median, _))| window_rate(window, median));
-    let fills =
-        allowed.zip(evidence.capacity).is_some_and(|(allowed, capacity)| allowed >= capacity * MIN_FILLING_SHARE);
-    fills && evidence.retransmits.is_some_and(|count| !count.is_zero())
+    allows(evidence, MIN_FILLING_SHARE) && evidence.retransmits.is_some_and(|count| !count.is_zero())
 }
