@@ -48,7 +48,7 @@ impl FlowEvents {
 
 /// Ports and remote IPv4 address by which the kernel's events know a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowLabel {
+pub struct TracedFlowKey {
     /// Local port.
     pub local: u16,
     /// Remote port.
@@ -69,7 +69,7 @@ pub struct IntervalEvents {
     /// True when retransmissions are counted by flow.
     pub has_flow_retransmissions: bool,
     /// Events by flow.
-    pub flows: BTreeMap<FlowLabel, FlowEvents>,
+    pub flows: BTreeMap<TracedFlowKey, FlowEvents>,
     /// Events of the host.
     pub host: KernelEvents,
 }
@@ -80,7 +80,7 @@ impl IntervalEvents {
     #[must_use]
     pub fn of_flow(&self, key: &FlowKey) -> Option<FlowEvents> {
         let (local, remote) = (key.local.port(), key.remote.port());
-        let label = |address| FlowLabel { local, remote, address };
+        let label = |address| TracedFlowKey { local, remote, address };
         let address = match key.remote.ip() {
             IpAddr::V4(address) => Some(address),
             IpAddr::V6(address) => address.to_ipv4_mapped(),
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn flows_are_known_by_their_ports_and_ipv4_address() {
-        let label = |address: [u8; 4]| FlowLabel { local: 5201, remote: 4000, address: address.into() };
+        let label = |address: [u8; 4]| TracedFlowKey { local: 5201, remote: 4000, address: address.into() };
         let timer = |by_timer| FlowEvents { by_timer, ..FlowEvents::default() };
         let one = IntervalEvents { flows: [(label([10, 0, 0, 1]), timer(3))].into(), ..IntervalEvents::default() };
         let of = |events: &IntervalEvents, remote: &str| events.of_flow(&key(remote)).map(|flow| flow.by_timer);

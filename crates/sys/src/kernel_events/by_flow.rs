@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use linerate_model::far::{KernelEvents, PacketDrops, SoftirqTime};
-use linerate_model::flow_events::{FlowEvents, FlowLabel, IntervalEvents};
+use linerate_model::flow_events::{FlowEvents, IntervalEvents, TracedFlowKey};
 use linerate_model::socket::ProcessId;
 use linerate_units::MonotonicTime;
 
@@ -39,7 +39,7 @@ pub struct FlowEventWatch {
 struct EventTotals {
     /// Process and wait by thread.
     threads: HashMap<u32, (u32, u64)>,
-    flows: BTreeMap<FlowLabel, FlowEvents>,
+    flows: BTreeMap<TracedFlowKey, FlowEvents>,
     /// Events of the host; software interrupts those in the windows.
     host: KernelEvents,
     windows: Duration,
@@ -79,7 +79,7 @@ impl FlowEventWatch {
             let wait = Duration::from_nanos(total.saturating_sub(earlier)).min(elapsed);
             waits.entry(ProcessId(*process)).and_modify(|longest| *longest = wait.max(*longest));
         }
-        let grown = |(label, events): (&FlowLabel, &FlowEvents)| {
+        let grown = |(label, events): (&TracedFlowKey, &FlowEvents)| {
             let events = before.flows.get(label).map_or_else(|| events.clone(), |earlier| events.since(earlier));
             (events != FlowEvents::default()).then_some((*label, events))
         };
@@ -112,7 +112,7 @@ impl FlowEventWatch {
             let process = u32::try_from(word(&state, THREAD_PROCESS.unsigned_abs())).ok()?;
             Some((number(&key, 0), (process, word(&state, THREAD_TOTAL.unsigned_abs()))))
         };
-        let mut flows: BTreeMap<FlowLabel, FlowEvents> = BTreeMap::new();
+        let mut flows: BTreeMap<TracedFlowKey, FlowEvents> = BTreeMap::new();
         for (key, values) in rows(&maps.flows, MAX_FLOWS) {
             let Some(row) = FlowRow::read(&key, word(&values, 0)) else { continue };
             let events = flows.entry(row.label).or_default();
@@ -137,7 +137,7 @@ impl FlowEventWatch {
 
 /// Row of the events of a flow.
 struct FlowRow {
-    label: FlowLabel,
+    label: TracedFlowKey,
     kind: i32,
     reason: u32,
     count: u64,
@@ -150,7 +150,7 @@ impl FlowRow {
         let kind = number(key, flow_key::KIND.unsigned_abs().into()).cast_signed();
         let remote = port(flow_key::REMOTE_PORT)?;
         Some(Self {
-            label: FlowLabel {
+            label: TracedFlowKey {
                 local: port(flow_key::LOCAL_PORT)?,
                 remote: if matches!(kind, FLOW_DROP | FLOW_TRIAL) { u16::from_be(remote) } else { remote },
                 address: Ipv4Addr::from(*bytes(flow_key::REMOTE_ADDRESS)?.first_chunk::<4>()?),
@@ -223,7 +223,7 @@ impl KernelEventWatch {
         let address = socket.local_addr().ok()?;
         socket.connect(address).ok()?;
         socket.send(&[0]).ok()?;
-        let expected = FlowLabel { local: address.port(), remote: address.port(), address: Ipv4Addr::LOCALHOST };
+        let expected = TracedFlowKey { local: address.port(), remote: address.port(), address: Ipv4Addr::LOCALHOST };
         let is_expected = |row: &FlowRow| row.kind == FLOW_TRIAL && row.label == expected;
         let found = rows(&self.maps.flows, MAX_FLOWS);
         Some(found.iter().filter_map(|(key, values)| FlowRow::read(key, word(values, 0))).any(|row| is_expected(&row)))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_model::fact::Fact;
 use linerate_model::far::{KernelEvents, PacketDrops, SoftirqTime};
 use linerate_model::flow::BufferSettings;
-use linerate_model::flow_events::{FlowEvents, FlowLabel, IntervalEvents};
+use linerate_model::flow_events::{FlowEvents, IntervalEvents, TracedFlowKey};
 use linerate_model::socket::{
     CongestionName, FlowKey, InstantTcpState, ProcessId, SocketCookie, SocketMemory, SocketOwner, SocketSnapshot,
     TcpState, UserId,
@@ -155,7 +155,7 @@ fn the_limit_is_never_cut() {
 
 /// One second in which the first flow's process waited for a processor, and the flow lost packets.
 fn events() -> IntervalEvents {
-    let label = FlowLabel { local: 40_001, remote: 5201, address: [10, 99, 2, 2].into() };
+    let label = TracedFlowKey { local: 40_001, remote: 5201, address: [10, 99, 2, 2].into() };
     let flow = FlowEvents { drops: [("QDISC_DROP".to_owned(), 20)].into(), by_timer: 3, by_acknowledgement: 9 };
     let softirq = SoftirqTime {
         processor: 1,
