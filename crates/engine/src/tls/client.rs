@@ -81,7 +81,7 @@ impl TlsClient {
 
     /// Client of a server whose key a session without TLS has named.
     pub(crate) fn of_session_key(pin: KeyPin, host: &str) -> Result<Self> {
-        Self::new(&TlsClientOptions { trust: ServerTrust::Pin(pin), certificate: None }, host)
+        Self::new(&TlsClientOptions { trust: ServerTrust::SessionKey(pin), certificate: None }, host)
     }
 
     /// Connection that stays in TLS, over a blocking socket; its first message begins the handshake.
@@ -183,7 +183,7 @@ fn wait(control: &ControlConnection, left: Duration, cancel: Option<BorrowedFd<'
 
 fn verifier(trust: &ServerTrust, shared: Option<&SharedKeys>) -> Result<Arc<dyn ServerCertVerifier>> {
     let roots = match (trust, shared) {
-        (ServerTrust::Pin(pin), _) => return Ok(PinnedKey::new(*pin)),
+        (ServerTrust::Pin(pin) | ServerTrust::SessionKey(pin), _) => return Ok(PinnedKey::new(*pin)),
         (_, Some(keys)) => return Ok(PinnedKey::new(identity::pin_of(&keys.server))),
         (ServerTrust::Authorities(file), _) => identity::authorities(file)?,
         _ => system_authorities()?,

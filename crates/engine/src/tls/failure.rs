@@ -41,6 +41,10 @@ fn of_certificate(reason: &CertificateError, trust: &ServerTrust) -> String {
             "the server has another shared key than {}: give both ends the same file by --shared-key-file",
             file.display()
         ),
+        (CertificateError::ApplicationVerificationFailure, ServerTrust::SessionKey(_)) => {
+            "the server has another key than it named in the conversation: another host may answer on this port"
+                .to_owned()
+        }
         (CertificateError::ApplicationVerificationFailure, _) => {
             "the server has another key than --tls-pin names: it may \
             have been started again with a new one (keep one by --tls-key FILE there), or it is another server"
@@ -70,7 +74,7 @@ fn of_certificate(reason: &CertificateError, trust: &ServerTrust) -> String {
 }
 
 fn of_alert(alert: AlertDescription, trust: &ServerTrust) -> String {
-    let is_by_key = matches!(trust, ServerTrust::Pin(_) | ServerTrust::SharedKey(_));
+    let is_by_key = matches!(trust, ServerTrust::Pin(_) | ServerTrust::SessionKey(_) | ServerTrust::SharedKey(_));
     match alert {
         AlertDescription::CertificateRequired => {
             "the server requires a certificate of this client: name it by --tls-cert \

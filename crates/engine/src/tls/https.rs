@@ -58,7 +58,7 @@ fn self_signed_key(key: Arc<dyn SigningKey>) -> Result<CertifiedKey> {
 /// A file is unusable, or the trust is a shared key, which HTTP servers cannot have.
 pub fn client(options: &TlsClientOptions, protocols: &[&[u8]]) -> Result<Arc<ClientConfig>> {
     let verifier: Arc<dyn ServerCertVerifier> = match &options.trust {
-        ServerTrust::Pin(pin) => Arc::new(PinnedCertificate {
+        ServerTrust::Pin(pin) | ServerTrust::SessionKey(pin) => Arc::new(PinnedCertificate {
             pin: *pin,
             algorithms: identity::provider().signature_verification_algorithms,
         }),
@@ -99,7 +99,7 @@ pub fn describe_failure(error: &Error, trust: &ServerTrust) -> String {
 /// Reason for a server without HTTP/2.
 pub const NO_HTTP2: &str = "the server does not offer HTTP/2 (ALPN h2), which this measurement needs";
 
-/// Verifier that accepts certificates of one key, whoever signed them.
+/// Verifier that accepts certificates of one key, whatever their signature.
 #[derive(Debug)]
 struct PinnedCertificate {
     pin: KeyPin,

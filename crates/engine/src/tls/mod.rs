@@ -86,8 +86,10 @@ pub enum ServerTrust {
     System,
     /// The same, from an authority in this PEM file.
     Authorities(PathBuf),
-    /// Digest of the server's public key.
+    /// Digest of the server's public key, as the user gave it.
     Pin(KeyPin),
+    /// Digest of the key of a session whose conversation, without TLS, has named it.
+    SessionKey(KeyPin),
     /// File with the key that both ends have, which authenticates the client, too.
     SharedKey(PathBuf),
 }

@@ -23,7 +23,7 @@ const RSA_OVERHEAD: usize = 38;
 pub(super) fn of(connection: &Connection, trust: &ServerTrust, has_certificate: bool) -> Option<TlsProperties> {
     let suite = connection.negotiated_cipher_suite()?;
     let (authentication, key) = match trust {
-        ServerTrust::Pin(_) | ServerTrust::SharedKey(_) => {
+        ServerTrust::Pin(_) | ServerTrust::SessionKey(_) | ServerTrust::SharedKey(_) => {
             (ServerAuthentication::RawPublicKey, connection.peer_certificates()?.first().map(|key| key.to_vec()))
         }
         ServerTrust::System | ServerTrust::Authorities(_) => {
