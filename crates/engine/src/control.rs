@@ -106,6 +106,10 @@ impl ControlConnection {
     }
 
     /// Returns the socket and the encryption of the data that follows; `None` without TLS, or while another thread has it.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(unreachable_code, unused_variables, reason = "without TLS there is no channel")
+    )]
     pub(crate) fn into_secured(self) -> Option<(TcpStream, DataCipher)> {
         let tls = Arc::into_inner(self.tls?)?.into_inner().unwrap_or_else(PoisonError::into_inner);
         Some((self.stream, tls.into_data()?))

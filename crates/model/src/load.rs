@@ -96,6 +96,17 @@ impl PhaseKind {
             Self::Both => "both",
         }
     }
+
+    /// Directions that are loaded.
+    #[must_use]
+    pub const fn directions(self) -> &'static [Direction] {
+        match self {
+            Self::Idle => &[],
+            Self::Down => &[Direction::Down],
+            Self::Up => &[Direction::Up],
+            Self::Both => &[Direction::Down, Direction::Up],
+        }
+    }
 }
 
 /// One phase.

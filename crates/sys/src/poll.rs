@@ -174,6 +174,12 @@ pub fn would_block(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
 }
 
+/// True when a call on a blocking socket may be made again: its time limit has passed, or a signal has interrupted it.
+#[must_use]
+pub fn is_temporary(error: &io::Error) -> bool {
+    would_block(error) || matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;

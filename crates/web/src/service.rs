@@ -75,11 +75,7 @@ impl WebService {
         request: Request<Incoming>,
         connection: Arc<Connection>,
     ) -> Result<WebResponse, Infallible> {
-        let mark = BusyMark::new(&connection);
-        postpone(&self.access, &connection).await;
-        let response = self.route(request, &connection).await;
-        pace(&self.access, &response, &connection).await;
-        Ok(response.map(|body| body.with_mark(mark)))
+        Ok(within_limits(&self.access, &connection, self.route(request, &connection)).await)
     }
 
     async fn route(&self, request: Request<Incoming>, connection: &Arc<Connection>) -> WebResponse {
@@ -300,9 +296,22 @@ impl WebService {
     }
 }
 
+/// Answers a request at the rates that the server permits.
+pub(crate) async fn within_limits(
+    access: &ServiceAccess,
+    connection: &Arc<Connection>,
+    answer: impl Future<Output = WebResponse>,
+) -> WebResponse {
+    let mark = BusyMark::new(connection);
+    postpone(access, connection).await;
+    let response = answer.await;
+    pace(access, &response, connection).await;
+    response.map(|body| body.with_mark(mark))
+}
+
 /// Counts an answer in the rate of the server, and waits where it is used up. Small answers wait only for a long backlog:
 /// their time is what a client measures.
-pub(crate) async fn pace(access: &ServiceAccess, response: &WebResponse, connection: &Connection) {
+async fn pace(access: &ServiceAccess, response: &WebResponse, connection: &Connection) {
     let Some(length) = response.body().text_length() else { return };
     let share = access.share(connection.peer.ip());
     let wait = share.answer_delay(ByteCount::new(length + HEADER_LENGTH)).unwrap_or_default();
@@ -312,7 +321,7 @@ pub(crate) async fn pace(access: &ServiceAccess, response: &WebResponse, connect
 }
 
 /// Waits where the network of the client sends too many requests.
-pub(crate) async fn postpone(access: &ServiceAccess, connection: &Connection) {
+async fn postpone(access: &ServiceAccess, connection: &Connection) {
     if let Some(delay) = access.share(connection.peer.ip()).request_delay() {
         sleep(delay.min(MAX_REQUEST_DELAY)).await;
     }

@@ -21,7 +21,7 @@ use super::evidence::{ClassSamples, ConnectionEvidence, CountingWindow, ProbeFat
 use super::probes::RunningProbes;
 use super::record::LoadRecord;
 use super::traffic::{OwnBytes, TrafficMeter};
-use super::{LoadEvent, LoadFigures, bare, stage};
+use super::{LoadEvent, LoadFigures, bare};
 use crate::client::{self, ClientOptions, PriorContact};
 use crate::course::AbortReason;
 use crate::probe::ProbeError;
@@ -188,7 +188,7 @@ impl TestObserver {
             TestEvent::Interval(interval) => {
                 self.interval(interval);
                 if interval.end >= self.ramp && self.stable.is_none() {
-                    let directions = stage::directions(kind);
+                    let directions = kind.directions();
                     let stable = directions.iter().all(|direction| self.stability[index(*direction)].is_stable());
                     self.stable = Some(stable);
                     record.tell(&LoadEvent::Counting(kind, time));
@@ -210,7 +210,7 @@ impl TestObserver {
         let rate = |wanted: Direction| {
             let streams = interval.streams.iter().filter(|stream| direction(stream) == wanted);
             let moved: ByteCount = streams.map(|stream| stream.bytes).sum();
-            stage::directions(kind).contains(&wanted).then(|| moved.rate_over(interval.length()))
+            kind.directions().contains(&wanted).then(|| moved.rate_over(interval.length()))
         };
         let round_trip = SampleSummary::of(&probes.answered_since(self.since)).map(|summary| summary.median);
         self.since = clock::monotonic_now();

@@ -46,16 +46,6 @@ const REFILL_TIME: Duration = Duration::from_secs(6);
 /// Fewest probes of each class that a phase should have.
 const MIN_PROBES: u32 = 20;
 
-/// Load directions of a phase.
-pub(super) const fn directions(kind: PhaseKind) -> &'static [Direction] {
-    match kind {
-        PhaseKind::Idle => &[],
-        PhaseKind::Down => &[Direction::Down],
-        PhaseKind::Up => &[Direction::Up],
-        PhaseKind::Both => &[Direction::Down, Direction::Up],
-    }
-}
-
 /// Load of one direction.
 struct DirectionLoad {
     direction: Direction,
@@ -120,7 +110,7 @@ pub(super) fn run(record: &mut LoadRecord<'_>, test: &mut LoadTest<'_>, kind: Ph
         rate: None,
         stability: StabilityDetector::default(),
     };
-    let flows = directions(kind).iter().map(flow).collect();
+    let flows = kind.directions().iter().map(flow).collect();
     let mut stage = LoadPhaseRun {
         kind,
         connections: Vec::new(),
@@ -186,7 +176,7 @@ impl LoadPhaseRun {
     fn open(&mut self, record: &mut LoadRecord<'_>, test: &mut LoadTest<'_>) -> Result<(), AbortReason> {
         let each = record.options.connections.get();
         let interval = self.ping_interval(test, each);
-        for direction in directions(self.kind) {
+        for direction in self.kind.directions() {
             for _ in 0..each {
                 let connection = test.open_load(record, *direction, Some(interval), SAMPLING)?;
                 let name = match direction {
@@ -202,7 +192,7 @@ impl LoadPhaseRun {
 
     /// Interval at which the pings on all connections together are as far apart as other probes.
     fn ping_interval(&self, test: &LoadTest<'_>, each: u64) -> Duration {
-        let all = each * directions(self.kind).len() as u64;
+        let all = each * self.kind.directions().len() as u64;
         test.probes.interval() * u32::try_from(all).unwrap_or(u32::MAX)
     }
 

@@ -62,7 +62,7 @@ impl AcceptedStreams {
         stream: TcpStream,
         cipher: Option<Box<DataCipher>>,
     ) -> Result<()> {
-        // A client does not choose for each stream: nobody can make one of them go on in clear text.
+        // A client does not choose for each stream: none of them can be made to go on in clear text.
         if cipher.is_some() != parameters.tls_data {
             let detail = "the client's data connections are not encrypted as its parameters have it (--tls-data)";
             return Err(Error::new(ErrorCode::INIT_STREAM).with_detail(detail));

@@ -45,8 +45,8 @@ impl RecordSender {
         while !self.cipher.is_written() {
             match self.cipher.write(&self.socket) {
                 Ok(()) => {}
-                Err(error) if is_wait(&error) && job.shared.stopping() => return Ok(0),
-                Err(error) if is_wait(&error) => {}
+                Err(error) if poll::is_temporary(&error) && job.shared.stopping() => return Ok(0),
+                Err(error) if poll::is_temporary(&error) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -58,10 +58,6 @@ impl RecordSender {
         }
         Ok(part.len())
     }
-}
-
-fn is_wait(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::Interrupted || poll::would_block(error)
 }
 
 /// Receiver of records: what arrives is decrypted, and discarded or kept in a file.

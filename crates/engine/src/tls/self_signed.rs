@@ -4,7 +4,7 @@ use rustls::SignatureScheme;
 use rustls::pki_types::{AlgorithmIdentifier, CertificateDer, alg_id};
 use rustls::sign::SigningKey;
 
-/// Name in the certificate: it identifies nobody, the key does.
+/// Name in the certificate: the key identifies the server, not the name.
 const NAME: &str = "linerate";
 
 /// Validity in UTC: the key is what is trusted, for as long as it is.

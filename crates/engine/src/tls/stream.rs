@@ -161,7 +161,7 @@ impl TlsStream {
 /// Reason for a peer that closes during the handshake.
 const CLOSED_EARLY: &str = "the peer closed the connection during the TLS handshake";
 
-/// Reason for a connection that ends without the end of TLS: somebody may have cut it.
+/// Reason for a connection that ends without the end of TLS: it may have been cut.
 const TRUNCATED: &str = "the connection ended within TLS, before the peer had sent all (no close_notify)";
 
 fn too_long() -> TlsError {

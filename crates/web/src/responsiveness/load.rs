@@ -32,7 +32,7 @@ pub(super) struct LoadConnection {
 }
 
 impl Drop for LoadConnection {
-    /// Ends the load at once: unsent bytes are discarded, and the server learns that nobody reads.
+    /// Ends the load at once: unsent bytes are discarded, and the server learns that they are not read.
     fn drop(&mut self) {
         let _ = options::set_close_by_reset(&*self.socket);
         self.socket.end();

@@ -60,16 +60,6 @@ impl PhaseContext<'_> {
     }
 }
 
-/// Directions that a phase loads.
-pub(super) const fn directions(kind: PhaseKind) -> &'static [Direction] {
-    match kind {
-        PhaseKind::Idle => &[],
-        PhaseKind::Down => &[Direction::Down],
-        PhaseKind::Up => &[Direction::Up],
-        PhaseKind::Both => &[Direction::Down, Direction::Up],
-    }
-}
-
 /// A phase while it runs. Dropping it ends its tasks and connections.
 pub(super) struct RunningPhase<'a> {
     context: &'a PhaseContext<'a>,
@@ -131,7 +121,7 @@ impl<'a> RunningPhase<'a> {
             events,
             happened,
             connections: Vec::new(),
-            meters: directions(kind).iter().map(|direction| LoadMeter::new(*direction)).collect(),
+            meters: kind.directions().iter().map(|direction| LoadMeter::new(*direction)).collect(),
             asked: 0,
             waiting: [0; 2],
             foreign: Vec::new(),
@@ -176,7 +166,7 @@ impl<'a> RunningPhase<'a> {
             return;
         }
         self.asked += 1;
-        for direction in directions(self.kind) {
+        for direction in self.kind.directions() {
             let (target, objects) = (self.context.target.clone(), Arc::clone(self.context.objects));
             self.tasks.spawn(load::generate(target, objects, *direction, self.events.clone()));
         }

@@ -10,11 +10,10 @@ use hyper::{Method, Request, StatusCode};
 use linerate_engine::server::{HandshakeQuota, ServiceAccess};
 use serde_json::json;
 
-use crate::body::BusyMark;
 use crate::connection::Connection;
 use crate::origin;
 use crate::response::{self, WebResponse};
-use crate::service::{download, pace, postpone, refuse_session, upload};
+use crate::service::{download, refuse_session, upload, within_limits};
 use crate::session::WebSession;
 use crate::session_table::SessionTable;
 
@@ -48,11 +47,7 @@ impl ResponsivenessService {
         request: Request<Incoming>,
         connection: Arc<Connection>,
     ) -> Result<WebResponse, Infallible> {
-        let mark = BusyMark::new(&connection);
-        postpone(&self.access, &connection).await;
-        let response = self.route(request, &connection).await;
-        pace(&self.access, &response, &connection).await;
-        Ok(response.map(|body| body.with_mark(mark)))
+        Ok(within_limits(&self.access, &connection, self.route(request, &connection)).await)
     }
 
     async fn route(&self, request: Request<Incoming>, connection: &Arc<Connection>) -> WebResponse {

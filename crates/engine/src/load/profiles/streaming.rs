@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use linerate_analysis::traffic_profiles::{LADDER, MediaSegment, StreamingPlayer};
 use linerate_model::rr::RrMode;
 use linerate_sys::net::SocketSettings;
-use linerate_sys::{clock, options, tcp_info};
+use linerate_sys::{clock, options, poll, tcp_info};
 use linerate_units::{ByteCount, MonotonicTime};
 use linerate_wire::probe::RrOrder;
 
@@ -95,7 +95,7 @@ impl Viewer {
             match stream.read(&mut buffer[..most]) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => left -= count,
-                Err(error) if is_timeout(&error) => {}
+                Err(error) if poll::is_temporary(&error) => {}
                 Err(error) => return Err(error),
             }
             if self.is_over() {
@@ -104,8 +104,4 @@ impl Viewer {
         }
         Ok(true)
     }
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }

@@ -12,7 +12,7 @@ use std::net::TcpStream;
 
 use linerate_model::rr::RrMode;
 use linerate_model::tls::TlsProperties;
-use linerate_sys::{clock, host, options};
+use linerate_sys::{clock, host, options, poll};
 use linerate_units::{ByteCount, MonotonicTime, Port};
 use linerate_wire::probe::RrReady;
 
@@ -146,9 +146,8 @@ impl<'a> ResponseWait<'a> {
 
     /// After a timeout of the kernel: `Ok` to go on.
     fn go_on(&mut self, operation: &str, error: &io::Error) -> core::result::Result<(), TransactionFailure> {
-        match error.kind() {
-            io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {}
-            _ => return Err(TransactionFailure::io(operation, error)),
+        if !poll::is_temporary(error) {
+            return Err(TransactionFailure::io(operation, error));
         }
         if self.watch.is_stopping() {
             return Err(TransactionFailure::Stopped);

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 
 use linerate_model::tls::TlsProperties;
 use linerate_sys::net::{self, ConnectOptions};
-use linerate_sys::{clock, options};
+use linerate_sys::{clock, options, poll};
 use linerate_units::{ByteCount, MonotonicTime};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::probe::RrReady;
@@ -35,6 +35,7 @@ pub(in crate::rr) struct TlsFlow {
 
 impl TlsFlow {
     /// Flow to the test's own port; the server has the key of the conversation, or one that `ready` names.
+    #[cfg_attr(not(feature = "tls"), expect(unused_assignments, reason = "without TLS there is no client"))]
     pub(super) fn new(session: &ProbeSession, options: &RrOptions, ready: RrReady) -> Result<Self> {
         let port = ready.port.ok_or_else(|| ProbeError::Lost("the server gave no port for TLS".to_owned()))?;
         let client = match (session.tls(), ready.key) {
@@ -133,11 +134,8 @@ fn go_on(
     deadline: MonotonicTime,
     limit: Duration,
 ) -> core::result::Result<(), TlsError> {
-    let is_wait = |error: &io::Error| {
-        matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
-    };
     match error {
-        Some(error) if !is_wait(&error) => {
+        Some(error) if !poll::is_temporary(&error) => {
             Err(TlsError(format!("a transaction in TLS: {}", linerate_sys::describe_os_error(&error))))
         }
         _ if is_stopped => Err(TlsError("interrupted".to_owned())),
@@ -268,6 +266,6 @@ mod tests {
         let options = RrOptions::new(session.target().clone(), RrMode::Tls);
         let ready = RrReady { key: Some(KeyPin([1; 32])), ..order(&session) };
         let error = TlsFlow::new(&session, &options, ready).expect("a flow").trial(&session).expect_err("another key");
-        assert!(error.to_string().contains("another key"), "{error}");
+        assert!(error.to_string().contains("another key than it named in the conversation"), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use linerate_model::rr::RrMode;
-use linerate_sys::{clock, options};
+use linerate_sys::{clock, options, poll};
 use linerate_units::MonotonicTime;
 
 use super::{BUFFER, RrState, STOP_POLL_INTERVAL};
@@ -101,7 +101,7 @@ impl Patience {
 
     /// After a timeout or an interrupted call: `Ok` to go on.
     pub(super) fn go_on(&mut self, state: &RrState, error: io::Error) -> io::Result<()> {
-        if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted) {
+        if !poll::is_temporary(&error) {
             return Err(error);
         }
         let now = clock::monotonic_now();

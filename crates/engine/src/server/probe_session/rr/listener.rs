@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-use linerate_sys::{clock, net, options};
+use linerate_sys::{clock, net, options, poll};
 use linerate_units::{MonotonicTime, Port};
 use linerate_wire::cookie::{self, Cookie};
 
@@ -157,9 +157,7 @@ impl<'a> ClientLimit<'a> {
     }
 
     fn go_on(&self, error: Option<&io::Error>) -> Result<(), TlsError> {
-        let kind = error.map_or(io::ErrorKind::WouldBlock, io::Error::kind);
-        let is_wait = matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted);
-        if is_wait && !self.state.is_stopping() && clock::monotonic_now() < self.until {
+        if error.is_none_or(poll::is_temporary) && !self.state.is_stopping() && clock::monotonic_now() < self.until {
             return Ok(());
         }
         Err(TlsError(error.map_or_else(|| "the client is too slow".to_owned(), linerate_sys::describe_os_error)))
