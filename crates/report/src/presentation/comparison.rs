@@ -29,7 +29,7 @@ pub fn compare<'a>(before: &'a RunDocument, after: &'a RunDocument) -> Result<Pr
     charts.extend(charts::series_charts(after).into_iter().map(|chart| mark_chart("after", chart)));
     charts.extend(charts::series_charts(before).into_iter().map(|chart| mark_chart("before", chart)));
     Ok(Presentation {
-        title: format!("{} before and after: {}, port {}", kind_title(after.kind), after.host, after.port),
+        title: format!("{} before and after: {}", kind_title(after.kind), super::target(after)),
         facts: [facts("Before", before), facts("After", after)].concat(),
         verdict: verdict(pairs, comparison.basis),
         badge: None,

@@ -276,7 +276,12 @@ pub fn present(run: &RunDocument) -> Presentation<'_> {
 /// Measurement and target. A plan from given figures has no far end.
 fn title(run: &RunDocument) -> String {
     let command = kind_title(run.kind);
-    if run.host.is_empty() { command.to_owned() } else { format!("{command}: {}, port {}", run.host, run.port) }
+    if run.host.is_empty() { command.to_owned() } else { format!("{command}: {}", target(run)) }
+}
+
+/// Host and port; a URL has its port.
+fn target(run: &RunDocument) -> String {
+    if run.host.contains("://") { run.host.clone() } else { format!("{}, port {}", run.host, run.port) }
 }
 
 /// Display name of a kind of measurement.
