@@ -55,7 +55,7 @@ fn load(url: &str, pin: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Checks the parts that each test has, whoever serves.
+/// Checks the parts that each test has, whatever the server.
 fn check(document: &Value, phases: &[&str]) {
     assert_eq!((text(document, "/peer"), text(document, "/http/tls_version")), ("http", "1.3"));
     assert_eq!(text(document, "/responsiveness/method"), "draft-ietf-ippm-responsiveness-09-http2");

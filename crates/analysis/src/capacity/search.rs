@@ -39,8 +39,8 @@ const MIN_EFFICIENCY_AT_MAX_RATE: f64 = 0.99;
 const MIN_SENT_SHARE: f64 = 0.8;
 /// Ratio of the received rates in hold and overload below which the path is shared.
 const MAX_SHARED_RATE_RATIO: f64 = 0.97;
-/// Queueing delay in the hold, as a share of the one in the overload, below which nobody fills the queue; and the packets that
-/// wait in the overload at least.
+/// Queueing delay in the hold, as a share of the one in the overload, below which no one else fills the queue; and the least number
+/// of packets that wait in the overload.
 const MAX_QUEUE_LEFT: f64 = 0.3;
 const MIN_QUEUED_PACKETS: f64 = 3.0;
 /// Largest relative difference of the rates of two halves of a period, in addition to the effect of single packets.
