@@ -102,7 +102,7 @@ pub struct SoftirqTime {
     pub processor: u32,
     /// Name of the vector, for example `NET_RX`.
     pub vector: String,
-    /// Time in nanoseconds, estimated from windows of 64 ms in every 512 ms.
+    /// Time in nanoseconds, estimated from one of eight runs in windows of 64 ms in every 512 ms.
     pub time_ns: u64,
     /// Part of the time in which it interrupted threads of the measuring program; `None` from hosts that do not report it.
     pub interrupted_ns: Option<u64>,

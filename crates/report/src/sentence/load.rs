@@ -34,7 +34,7 @@ pub fn sentence(document: &LoadDocument) -> String {
 
 /// Round trips per minute of a test over HTTP/2, which has no grade.
 fn over_http(document: &LoadDocument, times: &str) -> String {
-    let Some(found) = &document.responsiveness else { return "Nothing could be measured.".to_owned() };
+    let Some(found) = &document.responsiveness else { return format!("No loaded phase was measured{times}.") };
     let loads = [(PhaseKind::Down, found.down), (PhaseKind::Up, found.up), (PhaseKind::Both, found.both)];
     let known = loads.into_iter().filter_map(|(kind, value)| Some(format!("{:.0} {}", value?, load_label(kind))));
     let known: Vec<String> = known.collect();

@@ -79,8 +79,11 @@ impl HttpTarget {
 
     /// Opens a TCP connection, and times its handshake.
     pub(super) async fn open_tcp(&self) -> Result<(TcpStream, Duration), String> {
-        let failed =
-            |cause: &io::Error| format!("connecting to {}: {}", self.remote(), linerate_sys::describe_os_error(cause));
+        let failed = |cause: &io::Error| {
+            let is_refused = cause.kind() == io::ErrorKind::ConnectionRefused;
+            let remedy = if is_refused { " (`linerate serve --responsiveness` there starts a server)" } else { "" };
+            format!("connecting to {}: {}{remedy}", self.remote(), linerate_sys::describe_os_error(cause))
+        };
         let begun = clock::monotonic_now();
         let stream = net::start_tcp(&self.connect).map_err(|cause| cause.to_string())?;
         let stream = TcpStream::from_std(stream).map_err(|cause| failed(&cause))?;

@@ -72,12 +72,12 @@ impl FlowEventTrace {
     }
 }
 
-/// Busiest software interrupt and the drops of the host: `Host: CPU 1 34% in NET_RX (eth0-rx-0); dropped: QDISC_DROP 20`.
+/// Busiest software interrupt and the drops of the host: `Host: CPU 1 34 % in NET_RX (eth0-rx-0); dropped: QDISC_DROP 20`.
 pub(super) fn host_line(events: &IntervalEvents) -> String {
     let busiest = events.host.softirqs.as_deref().and_then(<[SoftirqTime]>::first).and_then(|one| {
         let used = Ratio::of(Duration::from_nanos(one.time_ns).as_secs_f64(), events.elapsed.as_secs_f64())?;
         let device = one.interrupt.as_deref().map_or_else(String::new, |name| format!(" ({name})"));
-        Some(format!("CPU {} {} in {}{device}", one.processor, figures::percent(Some(used)), one.vector))
+        Some(format!("CPU {} {} in {}{device}", one.processor, display::percent(used), one.vector))
     });
     let drops = events.host.drops.as_deref().map(|drops| {
         let list: Vec<String> = drops.iter().take(MAX_REASONS).map(reason_text).collect();

@@ -215,7 +215,7 @@ fn kernel_events_are_in_the_document_with_a_line_about_the_host() {
     let flow = &document["flows"][0]["kernel_events"];
     assert_eq!(flow["run_queue_wait_ns"], 123_000_000);
     assert_eq!((&flow["drops"]["QDISC_DROP"], &flow["retransmitted_by_timer"]), (&20.into(), &3.into()));
-    let line = "Host: CPU 1 34.0% in NET_RX (eth0-rx-0); dropped: QDISC_DROP 23";
+    let line = "Host: CPU 1 34.0 % in NET_RX (eth0-rx-0); dropped: QDISC_DROP 23";
     assert_eq!(super::events::host_line(&events), line);
 }
 
