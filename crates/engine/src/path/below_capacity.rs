@@ -21,6 +21,9 @@ const RATE_SHARE: f64 = 0.7;
 /// Number of packets that show losses of a few in ten thousand, if they fit into the longest time.
 const PACKETS: f64 = 5000.0;
 const LONGEST: Duration = Duration::from_secs(3);
+/// Time that a fast path sends for, and its largest number of packets: they tell rarer losses from none.
+const USUAL: Duration = Duration::from_secs(2);
+const MOST_PACKETS: f64 = 30_000.0;
 
 /// Measures the loss, and adds it to the capacity of the direction; a failure leaves it unknown.
 pub(super) fn measure(
@@ -52,13 +55,19 @@ fn send(
     layout: &PacketLayout,
 ) -> Result<(PacketCount, Vec<PacketRecord>), ProbeError> {
     let gap = layout.gap(rate).unwrap_or(LONGEST).max(Duration::from_nanos(1));
-    let count = PACKETS.min(LONGEST.as_secs_f64() / gap.as_secs_f64()).max(1.0);
+    let count = packet_count(gap);
     let order = SendOrder {
         limit: SendLimit { count: Some(PacketCount::new(ByteCount::from_f64(count).get().max(1))), duration: None },
         ..full_packets(way.session.new_stream(), layout, rate, LONGEST)
     };
     let time = Duration::from_secs_f64(gap.as_secs_f64() * count);
     stream(record, way, direction, order, time).map(|(sent, packets, _)| (sent, packets))
+}
+
+/// Number of packets at this distance: 5000, or as many as the usual time holds, in the longest time.
+fn packet_count(gap: Duration) -> f64 {
+    let within = |time: Duration| time.as_secs_f64() / gap.as_secs_f64();
+    within(USUAL).clamp(PACKETS, MOST_PACKETS).min(within(LONGEST)).max(1.0)
 }
 
 /// Packets that never arrived.
@@ -82,6 +91,16 @@ mod tests {
             time_to_live: None,
             type_of_service: None,
         }
+    }
+
+    #[test]
+    fn faster_paths_send_more_packets_in_the_same_time() {
+        let count = |gap: Duration| packet_count(gap).round();
+        assert_eq!(count(Duration::from_secs(10)), 1.0);
+        assert_eq!(count(Duration::from_millis(10)), 300.0, "three seconds");
+        assert_eq!(count(Duration::from_micros(500)), 5000.0);
+        assert_eq!(count(Duration::from_micros(100)), 20_000.0, "two seconds");
+        assert_eq!(count(Duration::from_micros(1)), 30_000.0);
     }
 
     #[test]
