@@ -166,6 +166,8 @@ fn is_fault_of_a_full_path(cost: &CauseCost, evidence: &TransferEvidence<'_>) ->
     let reordered = evidence.path().and_then(|path| path.packets.as_ref()?.reordering).unwrap_or(0.0);
     matches!(cost.kind, CostKind::Nothing | CostKind::EveryByte { .. })
         && !matches!(cost.cause, Cause::Policer | Cause::Asymmetric)
+        // Delays that vary on a shared path vary by the others' queue.
+        && !(cost.cause == Cause::DelayVariation && super::rules::is_path_shared(evidence))
         // Of two limits at the same rate, the one that a program chose is reached first, unless packets are lost.
         || cost.cause == Cause::SocketPacing && evidence.late_retransmits.is_none_or(linerate_units::SegmentCount::is_zero)
         || cost.cause == Cause::Reordering
