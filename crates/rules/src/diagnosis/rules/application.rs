@@ -47,7 +47,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let waits = !super::kernel_memory::RULE.is_silent(evidence);
     // A program that keeps the rate it was asked for limits, whatever is lost and repaired meanwhile.
     let keeps = is_at_asked_rate(evidence, MIN_KEPT_SHARE);
-    if held || waits || evidence.is_full() || (idle < MIN_IDLE_SHARE && ahead && !keeps) {
+    if (held && !keeps) || waits || evidence.is_full() || (idle < MIN_IDLE_SHARE && ahead && !keeps) {
         return None;
     }
     let asked = evidence.observation.asked.rate;
