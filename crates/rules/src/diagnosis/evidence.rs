@@ -28,6 +28,8 @@ const MIN_QUEUE_SHARE: f64 = 0.2;
 const MIN_REST_QUEUE_SHARE: f64 = 0.1;
 /// Retransmitted share up to which a full send buffer holds the transfer back by itself.
 const MAX_RETRANSMITTED: f64 = 0.01;
+/// Share of the time in the repair of losses from which one follows the other.
+const MIN_RECOVERING_SHARE: f64 = 0.9;
 /// Expected number of losses from which zero losses are no chance (e^-10).
 const MIN_EXPECTED_LOSSES: u64 = 10;
 
@@ -263,13 +265,17 @@ impl<'o> TransferEvidence<'o> {
     #[must_use]
     pub fn is_send_buffer_full(&self) -> bool {
         let filled = self.send_fill.is_some_and(|fill| fill.get() >= 0.7);
-        filled && self.is_send_buffer_final() && self.is_all_sent() && self.has_free_window()
+        filled && self.is_send_buffer_final() && (self.is_often_idle() || self.is_all_sent() && self.has_free_window())
     }
 
-    /// True when the send buffer is full, and not of data behind a loss.
+    /// True when the send buffer is full, and not of data behind a loss. What slow start lost is repaired by then.
     #[must_use]
     pub fn waits_for_send_buffer(&self) -> bool {
-        self.is_send_buffer_full() && self.retransmitted.is_none_or(|share| share.get() < MAX_RETRANSMITTED)
+        let late = self
+            .late_retransmits
+            .zip(self.segments)
+            .and_then(|(late, all)| Ratio::of(2.0 * late.as_f64(), all.as_f64()));
+        self.is_send_buffer_full() && late.or(self.retransmitted).is_none_or(|share| share.get() < MAX_RETRANSMITTED)
     }
 
     /// True when the send buffer cannot grow: it is as large as the host allows, or a program has set it. One that is
@@ -283,13 +289,17 @@ impl<'o> TransferEvidence<'o> {
         at_the_end || self.observation.asked.buffer.is_some()
     }
 
+    /// True when the kernel marks most rates as limited by the application: it had nothing to send although the window allowed
+    /// more.
+    fn is_often_idle(&self) -> bool {
+        self.application_limited.is_some_and(|share| share.get() >= 0.5)
+    }
+
     /// True when the congestion window would have allowed more.
     #[must_use]
     pub fn has_free_window(&self) -> bool {
         let pair = self.in_flight.zip(self.congestion_window);
-        // The kernel marks a rate so when it had nothing to send although the window allowed more.
-        self.application_limited.is_some_and(|share| share.get() >= 0.5)
-            || pair.is_some_and(|(flight, window)| flight.as_f64() < window.as_f64() * 0.9)
+        self.is_often_idle() || pair.is_some_and(|(flight, window)| flight.as_f64() < window.as_f64() * 0.9)
     }
 
     /// True when the transfer is known to fill the path, so that no removal of a cause would gain anything: 95 % of the
@@ -299,7 +309,25 @@ impl<'o> TransferEvidence<'o> {
         let Some((used, most)) = self.used().zip(self.used_at_most()) else { return self.has_standing_queue() };
         used >= FULL_DESPITE_ALL
             || most >= FULL_DESPITE_ALL && self.usually_queues()
-            || used >= FULL && self.has_standing_queue()
+            || used >= FULL && self.has_standing_queue() && !self.runs_empty_after_losses()
+    }
+
+    /// True when the transfer always repairs losses, and the queue holds less than a round trip: a window that a loss halves
+    /// no longer fills the path (Appenzeller, Keslassy and McKeown 2004), although every sample meets a queue.
+    fn runs_empty_after_losses(&self) -> bool {
+        let recovering = time_in(&super::states::shares(self), &[SenderState::Recovery]);
+        let is_short = self.queueing().zip(self.base).is_some_and(|((_, high), base)| high < base);
+        recovering >= MIN_RECOVERING_SHARE && is_short
+    }
+
+    /// True when this transfer and what the receiver's interface received from others fill the path together, and the path does
+    /// not lose packets by chance.
+    pub(super) fn fills_path_with_others(&self) -> bool {
+        let all = 1.0 + super::rules::others_share(self).unwrap_or_default();
+        let used = self
+            .capacity
+            .and_then(|capacity| Ratio::of((self.goodput * all).bits_per_second(), capacity.bits_per_second()));
+        used.is_some_and(|used| used.get() >= FULL) && self.own_loss() != OwnLoss::Confirmed
     }
 
     /// True when packets queue before the transfer: other traffic fills the path. Probes are compared with each other, since

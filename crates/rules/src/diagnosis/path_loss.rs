@@ -52,14 +52,13 @@ impl TransferEvidence<'_> {
     }
 
     /// Packets that were lost without a full queue, and the number sent: probes of the idle path, and a stream below its
-    /// capacity. Where other traffic comes and goes, a stream that loses some may have met its queue.
+    /// capacity. Where other traffic uses the path, those that lose some may have met its queue.
     fn probes(&self) -> Option<(f64, f64)> {
         let path = self.path()?;
         let count = |packets: u64| PacketCount::new(packets).as_f64();
         let idle = path.packets.as_ref().and_then(|packets| Some((packets.loss?, count(packets.sent))));
         let stream = path.capacity.as_ref().and_then(|found| Some((found.loss_below?, count(found.packets_below?))));
-        let stream = stream.filter(|(share, _)| *share <= 0.0 || !is_path_shared(self));
-        let all = [idle, stream].into_iter().flatten();
+        let all = [idle, stream].into_iter().flatten().filter(|(share, _)| *share <= 0.0 || !is_path_shared(self));
         let (lost, sent) = all.fold((0.0, 0.0), |(lost, sent), (share, count)| (lost + share * count, sent + count));
         (sent > 0.0).then_some((lost, sent))
     }

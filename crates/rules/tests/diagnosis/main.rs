@@ -5,6 +5,7 @@ mod bursts;
 mod chance;
 mod hosts;
 mod kernel_events;
+mod limits;
 mod waits;
 mod windows;
 

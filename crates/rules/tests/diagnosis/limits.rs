@@ -1,0 +1,86 @@
+//! Limits that others hide: losses before them, other traffic beside them, a second limit at the same rate.
+
+use super::*;
+
+/// Transfer whose send buffer, which is as large as the host allows, is full although this many bytes wait to be sent.
+fn full_send_buffer(waits: u64) -> TransferObservation {
+    let mut observation = after_early_loss(900);
+    senders(&mut observation, |info| {
+        info.not_sent = Some(ByteCount::new(waits));
+        info.congestion_window = Some(ByteCount::new(600_000));
+    });
+    for moment in &mut observation.connections[0].sender {
+        let memory = moment.socket.memory.as_mut().expect("there");
+        (memory.send_buffer, memory.send_queued) = (ByteCount::new(4_194_304), ByteCount::new(3_600_000));
+    }
+    observation
+}
+
+#[test]
+fn losses_of_slow_start_hide_no_full_send_buffer() {
+    assert!(causes(&full_send_buffer(0)).contains(&Cause::SendBuffer));
+    assert!(!causes(&full_send_buffer(100_000)).contains(&Cause::SendBuffer), "data waits for the window");
+    let marked = changed(full_send_buffer(30_000), |o| {
+        senders(o, |info| info.delivery_rate_application_limited = Some(true));
+    });
+    assert!(causes(&marked).contains(&Cause::SendBuffer), "the kernel had nothing to send");
+    // As many losses, in the second half too.
+    let losing = changed(full_send_buffer(0), |o| {
+        let sent = o.connections[0].sender.len() as u64;
+        for (index, moment) in o.connections[0].sender.iter_mut().enumerate() {
+            moment.socket.info.retransmits = Some(SegmentCount::new(2000 * index as u64 / sent));
+        }
+    });
+    assert!(!causes(&losing).contains(&Cause::SendBuffer), "what waits for repairs fills the buffer");
+}
+
+#[test]
+fn a_program_at_the_rate_it_was_asked_for_limits_whatever_its_window_holds() {
+    let asked = |megabits: f64| {
+        changed(waiting_window(0.0), |o| {
+            o.asked.rate = Some(BitRate::from_bits_per_second(megabits * 1e6));
+        })
+    };
+    assert_eq!(causes(&asked(13.8))[0], Cause::ApplicationPacing);
+    assert_ne!(causes(&asked(30.0))[0], Cause::ApplicationPacing);
+}
+
+/// Transfer at 92 % of its path that always repairs losses, at a queue of this many milliseconds.
+fn always_repairing(queue: u64) -> TransferObservation {
+    shaped(|shape| (shape.megabits, shape.retransmits, shape.queue) = (264.0, 2000, Duration::from_millis(queue)))
+}
+
+#[test]
+fn a_queue_that_losses_empty_fills_no_path() {
+    assert_ne!(causes(&always_repairing(7))[0], Cause::LinkRate, "a halved window no longer fills it");
+    assert_eq!(causes(&always_repairing(25))[0], Cause::LinkRate);
+}
+
+/// Lossy transfer at 60 % of its path, beside others' traffic of this share of its own.
+fn beside_others(share: f64) -> TransferObservation {
+    changed(shaped(|shape| (shape.megabits, shape.retransmits) = (172.0, 1500)), |o| {
+        let received = bytes(172e6 / 8.0 * 10.0 * (1.046 + share)).get();
+        o.receiver.as_mut().expect("there").interface_bytes = Some((received, 0));
+        let packets = path(o).with_data.packets.as_mut().expect("there");
+        (packets.sent, packets.loss) = (600, Some(0.01));
+    })
+}
+
+#[test]
+fn a_path_that_is_full_of_all_traffic_loses_in_the_common_queue() {
+    assert_eq!(causes(&beside_others(0.65))[0], Cause::CrossTraffic);
+    assert_ne!(causes(&beside_others(0.2))[0], Cause::CrossTraffic);
+}
+
+#[test]
+fn delays_that_vary_by_the_queue_of_others_come_after_a_full_path() {
+    let varying = |others: f64| {
+        changed(full(), |o| {
+            path(o).usual_round_trip = Some((Duration::from_millis(20), Duration::from_millis(40)));
+            let received = bytes(283e6 / 8.0 * 10.0 * (1.046 + others)).get();
+            o.receiver.as_mut().expect("there").interface_bytes = Some((received, 0));
+        })
+    };
+    assert_eq!(causes(&varying(0.0))[0], Cause::DelayVariation);
+    assert_ne!(causes(&varying(0.1))[0], Cause::DelayVariation);
+}
