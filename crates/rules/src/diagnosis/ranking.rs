@@ -218,7 +218,11 @@ fn confidence(
 ) -> Confidence {
     // Other traffic to the receiver need not cross the bottleneck.
     let may_be_apart = first.cause == Cause::CrossTraffic && evidence.is_full();
-    let most = if may_be_apart {
+    // Of a queue that others' traffic passes as well, their part may be the larger; and packets out of order may have cost
+    // nothing where the path is full.
+    let is_shared = first.cause == Cause::SenderQueue && super::rules::is_path_shared(evidence);
+    let is_harmless = first.cause == Cause::Reordering && gain < MIN_GAIN;
+    let most = if may_be_apart || is_shared || is_harmless {
         Confidence::Medium
     } else if is_no_fault(first.cause) {
         let loses = evidence.late_retransmits.is_none_or(|count| !count.is_zero());
