@@ -84,3 +84,18 @@ fn delays_that_vary_by_the_queue_of_others_come_after_a_full_path() {
     assert_eq!(causes(&varying(0.0))[0], Cause::DelayVariation);
     assert_ne!(causes(&varying(0.1))[0], Cause::DelayVariation);
 }
+
+/// Transfer that stalls, on a path whose probes of 1401 bytes vanished, after this many bytes.
+fn stalled_after(received: u64) -> TransferObservation {
+    changed(shaped(|_| ()), |o| {
+        senders(o, |info| (info.bytes_acknowledged, info.backoff) = (Some(ByteCount::new(1)), Some(5)));
+        o.received = ByteCount::new(received);
+        path(o).with_data.mtu.as_mut().expect("there").black_hole_bytes = Some(1401);
+    })
+}
+
+#[test]
+fn segments_that_arrive_refute_a_black_hole_of_their_size() {
+    assert!(causes(&stalled_after(0)).contains(&Cause::BlackHole));
+    assert!(!causes(&stalled_after(60_000)).contains(&Cause::BlackHole));
+}

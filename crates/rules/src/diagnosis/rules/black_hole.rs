@@ -15,8 +15,8 @@ const MIN_STALL: Duration = Duration::from_millis(400);
 /// IPv4's 20 bytes and TCP's 32.
 const HEADER_BYTES: u64 = 52;
 
-/// Received bytes from which data are flowing.
-const FLOWING: ByteCount = ByteCount::new(200_000);
+/// Received bytes from which segments arrive: what a path drops by their size does not.
+const ARRIVING: ByteCount = ByteCount::new(20_000);
 
 /// Packets above a certain size vanish on the path, and the transfer stalled or its segments shrank.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -34,9 +34,9 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let segments = evidence.segment.map(|segment| u64::from(segment.get()) + HEADER_BYTES);
     let vanish = missing.zip(segments).is_some_and(|(bytes, segments)| segments >= bytes);
     let doubled = evidence.sender().and_then(|info| info.backoff).is_some_and(|times| times >= 2);
-    let nothing = evidence.observation.received.get() < 20_000;
+    let nothing = evidence.observation.received < ARRIVING;
     // Segments of that size that are acknowledged did not vanish: the probes were lost to something else.
-    if vanish && !stalled && evidence.observation.received >= FLOWING {
+    if vanish && !nothing {
         return None;
     }
     let confidence = match (missing.is_some(), stalled) {
