@@ -5,7 +5,9 @@ mod support;
 use std::process::Command;
 use std::time::Duration;
 
+use support::lab::{OwnPath, lab};
 use support::process::{Process, run};
+use support::script::ScriptOutput;
 use support::{Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(600);
@@ -29,20 +31,63 @@ fn on_terminal(scratch: &Scratch, line: &str, columns: &str) -> Command {
     command
 }
 
+/// Runs these commands one after another in a guest, on a path that they fill with few packets: over loopback they would
+/// keep all processors busy for minutes.
+fn in_guest(commands: &[&str], columns: &str) -> ScriptOutput {
+    let path = OwnPath::new(
+        "[host.near]\ncongestion_control = \"cubic\"\n\n[host.far]\ncongestion_control = \"cubic\"\n\n\
+         [[link]]\nbetween = [\"near\", \"far\"]\nmtu = 1500\nrate = \"20 Mbit/s\"\ndelay = \"10 ms\"\nbuffer = \"100 ms\"\n",
+    );
+    let head = format!(
+        "D=$(mktemp -d); cd \"$D\"
+         export LINERATE_TERMINAL=out COLUMNS={columns} NO_COLOR=1 LINERATE_HISTORY=\"$D/history\" LINERATE_STATE=\"$D/state\"
+         measure() {{ echo \"== $*\"; {} \"$@\" 2> errors; code=$?; echo \"== end of $*\"; echo $code; cat errors; }}\n",
+        env!("CARGO_BIN_EXE_linerate")
+    );
+    let script = commands.iter().fold(head, |script, command| script + "measure " + command + "\n");
+    ScriptOutput(lab(&path.file, &["sh", "-c", &script]))
+}
+
+/// Asserts that a summary has few lines, none of them wider than the terminal.
+#[track_caller]
+fn assert_fits(command: &str, columns: &str, text: &str) {
+    assert!(text.lines().count() <= MAX_LINES, "{command}, {columns} columns:\n{text}");
+    let width: usize = columns.parse().expect("a number");
+    // Commands are not wrapped.
+    let is_command = |line: &str| line.contains("linerate ") || line.starts_with("  First: ");
+    let wide = text.lines().find(|line| line.chars().count() > width && !is_command(line));
+    assert_eq!(wide, None, "{command}, {columns} columns:\n{text}");
+}
+
+/// The narrower terminal has more lines; on the wider one, one measurement is enough.
 #[test]
-fn every_result_is_twelve_lines_that_fit() {
-    let (scratch, server) = (Scratch::new(), server());
-    let to = format!("127.0.0.1:{} -q", server.port);
-    let measured = [
-        format!("test {to} -t 1s"),
-        format!("load {to} -t 1s --idle 1s"),
-        format!("path {to}"),
-        format!("rfc6349 {to} -t 1s"),
-        format!("rr {to} -t 1s"),
-        format!("diagnose {to} -- -t 1"),
-        format!("tune {to} --dry-run -- -t 1"),
+fn every_measurement_is_twelve_lines_that_fit() {
+    let narrow = [
+        "test far -q -t 1s",
+        "load far -q -t 1s --idle 1s",
+        "path far -q",
+        "rfc6349 far -q -t 1s",
+        "rr far -q -t 1s",
+        "diagnose far -q -- -t 1",
+        "tune far -q --dry-run -- -t 1",
+        "history show last",
     ];
-    let others = [
+    for (columns, commands) in
+        [("60", &narrow[..]), ("80", &["diagnose far -q --no-path -- -t 1", "history show last"])]
+    {
+        let output = in_guest(commands, columns);
+        for command in commands {
+            let end = output.part(&format!("end of {command}"));
+            assert!(end.starts_with(['0', '1']) && output.part(command).lines().count() > 1, "{command}: {end}");
+            assert_fits(command, columns, output.part(command));
+        }
+    }
+}
+
+#[test]
+fn every_other_result_is_twelve_lines_that_fit() {
+    let scratch = Scratch::new();
+    for line in [
         "audit",
         "rollback --list",
         "shape lo --up 10M --down 20M --dry-run",
@@ -53,21 +98,11 @@ fn every_result_is_twelve_lines_that_fit() {
         "calc loss --rate 256M --rtt 53ms --mss 8960",
         "baseline -q -t 100ms -s 1MiB",
         "doctor --check",
-        "history show last",
-    ];
-    // The narrower terminal has more lines; the wider one is tried where nothing is measured.
-    let narrow = measured.iter().map(|line| (line.as_str(), &["60"][..]));
-    for (line, widths) in narrow.chain(others.into_iter().map(|line| (line, &["80", "60"][..]))) {
-        for columns in widths {
+    ] {
+        for columns in ["80", "60"] {
             let finished = run(on_terminal(&scratch, line, columns), LIMIT);
             assert!(matches!(finished.code(), Some(0 | 1)), "{line}: {finished:#?}");
-            let text = finished.stdout;
-            assert!(text.lines().count() <= MAX_LINES, "{line}, {columns} columns:\n{text}");
-            let width: usize = columns.parse().expect("a number");
-            // Commands are not wrapped.
-            let is_command = |line: &str| line.contains("linerate ") || line.starts_with("  First: ");
-            let wide = text.lines().find(|line| line.chars().count() > width && !is_command(line));
-            assert_eq!(wide, None, "{line}, {columns} columns:\n{text}");
+            assert_fits(line, columns, &finished.stdout);
         }
     }
 }
@@ -89,21 +124,20 @@ fn each_run_appears_at_once_in_a_pipe() {
 
 #[test]
 fn brief_is_one_line_and_quiet_says_nothing_else() {
-    let (scratch, server) = (Scratch::new(), server());
-    let to = format!("127.0.0.1:{} -q --brief", server.port);
-    for line in [
-        format!("test {to} -t 1s -P 1 --up"),
-        format!("load {to} --phases down -t 1s --idle 1s"),
-        format!("path {to} --no-capacity -c 50"),
-        format!("rfc6349 {to} -t 1s -P 1 --no-windows --no-traffic-management"),
-        format!("rr {to} -t 1s --rate 500/s"),
-        format!("diagnose {to} --no-path -- -t 1"),
-        "audit --brief".to_owned(),
-        "tune --rate 1G --rtt 200ms --brief".to_owned(),
-    ] {
-        let finished = run(on_terminal(&scratch, &line, "80"), LIMIT);
-        assert!(matches!(finished.code(), Some(0 | 1)), "{line}: {finished:#?}");
-        assert_eq!(finished.stdout.lines().count(), 1, "{line}: {}", finished.stdout);
-        assert_eq!(finished.stderr, "", "{line}");
+    let commands = [
+        "test far -q --brief -t 1s -P 1 --up",
+        "load far -q --brief --phases down -t 1s --idle 1s",
+        "path far -q --brief --no-capacity -c 50",
+        "rfc6349 far -q --brief -t 1s -P 1 --no-windows --no-traffic-management",
+        "rr far -q --brief -t 1s --rate 500/s",
+        "diagnose far -q --brief --no-path -- -t 1",
+        "audit --brief",
+        "tune --rate 1G --rtt 200ms --brief",
+    ];
+    let output = in_guest(&commands, "80");
+    for command in commands {
+        let end = output.part(&format!("end of {command}"));
+        assert!(matches!(end.trim_end(), "0" | "1"), "{command}: {end}");
+        assert_eq!(output.part(command).lines().count(), 1, "{command}: {}", output.part(command));
     }
 }
