@@ -23,25 +23,29 @@ const DIRECTORY_VARIABLE: &str = "LINERATE_TEST_PLACE";
 const WRITE_VARIABLE: &str = "LINERATE_TEST_WRITE";
 
 fn run(line: &str) -> String {
-    let (program, arguments) = line.split_once(' ').expect("a command");
-    let arguments: Vec<&str> = arguments.split(' ').collect();
-    command::run_checked(program, &arguments, None, Duration::from_secs(300)).expect(line).stdout_text()
+    run_with_input(line, None)
 }
 
-/// Two devices, of which one has four queues, with default routes of both families.
-const NETWORK: [&str; 11] = [
-    "ip link set lo up",
-    "ip link add dev0 type veth peer name peer0",
-    "ip link set dev0 up",
-    "ip link set peer0 up",
-    "ip address add 192.0.2.1/24 dev dev0",
-    "ip address add fd99::1/64 dev dev0 nodad",
-    "ip route add default via 192.0.2.2 dev dev0 proto static",
-    "ip -6 route add default via fd99::2 dev dev0 proto static",
-    "ip link add multi0 numtxqueues 4 numrxqueues 4 type veth peer name many0 numtxqueues 4 numrxqueues 4",
-    "ip link set multi0 up",
-    "ip link set many0 up",
-];
+fn run_with_input(line: &str, input: Option<&[u8]>) -> String {
+    let (program, arguments) = line.split_once(' ').expect("a command");
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    command::run_checked(program, &arguments, input, Duration::from_secs(300)).expect(line).stdout_text()
+}
+
+/// Two devices, of which one has four queues, with default routes of both families; commands of one `ip`, as there are
+/// hundreds of these networks.
+const NETWORK: &str = "link set lo up
+link add dev0 type veth peer name peer0
+link set dev0 up
+link set peer0 up
+address add 192.0.2.1/24 dev dev0
+address add fd99::1/64 dev dev0 nodad
+route add default via 192.0.2.2 dev dev0 proto static
+route add default via fd99::2 dev dev0 proto static
+link add multi0 numtxqueues 4 numrxqueues 4 type veth peer name many0 numtxqueues 4 numrxqueues 4
+link set multi0 up
+link set many0 up
+";
 
 fn changes() -> Vec<HostChange> {
     let dev0 = || "dev0".to_owned();
@@ -63,22 +67,28 @@ fn changes() -> Vec<HostChange> {
     targets.map(|(target, to)| device_change(target, to)).into()
 }
 
+/// Setting of this namespace, by its path below `/proc/sys`.
+fn setting(path: &str) -> String {
+    std::fs::read_to_string(format!("/proc/sys/{path}")).expect(path)
+}
+
 /// Everything that the changes touch, without numbers that differ.
 fn shown() -> String {
-    let mut text = String::new();
+    let mut text = run("tc qdisc show");
     for line in run("ip -o link show").lines() {
         let name = line.split([':', '@']).nth(1).expect("a name").trim();
         let mtu = line.split_once(" mtu ").and_then(|(_, rest)| rest.split(' ').next()).expect("an MTU");
-        text += &[name, " ", mtu, " ", &run(&format!("tc qdisc show dev {name}")), "\n"].concat();
+        text += &[name, " ", mtu, "\n"].concat();
         if name != "lo" {
             let target = ChangeTarget::Offload { interface: name.into(), feature: "tx-tcp-segmentation".into() };
             text += &RealHost.read(&target).expect("readable").expect("there");
-            text += &run(&format!("sysctl net.ipv4.conf.{name}.accept_local"));
+            text += &setting(&format!("net/ipv4/conf/{name}/accept_local"));
         }
     }
     text + &run("ip route show")
         + &run("ip -6 route show default")
-        + &run("sysctl net.ipv4.tcp_rmem net.ipv4.tcp_retries2")
+        + &setting("net/ipv4/tcp_rmem")
+        + &setting("net/ipv4/tcp_retries2")
 }
 
 /// The real host, on which an event comes at one of the writes.
@@ -177,11 +187,8 @@ fn roll_back_the_rest(store: &ChangeStore) {
 fn within<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let namespace = NetworkNamespace::create().expect("these tests need root");
     let prepared = || {
-        for line in NETWORK {
-            run(line);
-        }
-        let is_up = |device: &str| run(&format!("ip link show {device}")).contains("state UP");
-        while !["dev0", "peer0", "multi0", "many0"].iter().all(|device| is_up(device)) {
+        run_with_input("ip -batch -", Some(NETWORK.as_bytes()));
+        while run("ip -o link show").matches("state UP").count() < 4 {
             std::thread::yield_now();
         }
         work()
