@@ -20,9 +20,9 @@ pub(super) fn tar(directory: &Path, names: &[&str], epoch: u64, to: &Path) -> Re
     tools::run(&mut tar)
 }
 
-/// Compresses the file and removes it; returns the new one.
-pub(super) fn gzip(file: &Path) -> Result<PathBuf> {
-    tools::run(Command::new("gzip").args(["--force", "--best", "--no-name"]).arg(file))?;
+/// Compresses the file at a level from 1 to 9 and removes it; returns the new one.
+pub(super) fn gzip(file: &Path, level: u32) -> Result<PathBuf> {
+    tools::run(Command::new("gzip").args(["--force", "--no-name", &format!("-{level}")]).arg(file))?;
     let mut name = file.as_os_str().to_owned();
     name.push(".gz");
     Ok(name.into())
@@ -79,7 +79,7 @@ mod tests {
             }
             let archive = directory.join("tree.tar");
             tar(&directory, &["tree"], 1_700_000_000, &archive).expect("tar runs");
-            sha256(&gzip(&archive).expect("gzip runs")).expect("sha256sum runs")
+            sha256(&gzip(&archive, 9).expect("gzip runs")).expect("sha256sum runs")
         };
         let first = digest("first", ["a", "b"]);
         assert_eq!(first.len(), 64);

@@ -57,7 +57,7 @@ pub(super) fn package(
         .env("PACKAGE", package.name())
         .env("DESTINATION", out)
         .env("DEB_HOST_ARCH", platform.debian())
-        .env("LEVEL", release.compression.to_string())
+        .env("LEVEL", release.compression.xz.to_string())
         .env("SOURCE_DATE_EPOCH", release.epoch.to_string())
         .env("DH_QUIET", "1")
         .env("MAKEFLAGS", "--silent --no-print-directory")
@@ -87,10 +87,16 @@ fn copy_directory(from: &Path, to: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dist::release::Compression;
 
     #[test]
     fn the_changelog_has_the_form_of_debian() {
-        let release = Release { version: "1.2.3".to_owned(), revision: 4, compression: 6, epoch: 1_700_000_000 };
+        let release = Release {
+            version: "1.2.3".to_owned(),
+            revision: 4,
+            compression: Compression::RELEASE,
+            epoch: 1_700_000_000,
+        };
         let text = changelog(&release).expect("a date");
         assert!(text.starts_with("linerate (1.2.3-4) unstable; urgency=medium\n\n  * "), "{text}");
         let end = format!("\n\n -- {}  Tue, 14 Nov 2023 22:13:20 +0000\n", super::super::MAINTAINER);

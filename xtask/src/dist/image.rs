@@ -86,7 +86,7 @@ fn add_platform(layout: &Layout, platform: Platform, tree: &Path, release: &Rele
     let layer = work.join("layer.tar");
     archive::tar(&root, &["usr"], release.epoch, &layer)?;
     let contents = format!("sha256:{}", archive::sha256(&layer)?);
-    let layer = layout.add_file(&archive::gzip(&layer)?)?;
+    let layer = layout.add_file(&archive::gzip(&layer, release.compression.gzip)?)?;
     let configuration = layout.add_document(&configuration(platform, &contents, release)?)?;
     let manifest = json!({
         "schemaVersion": 2,
@@ -125,6 +125,7 @@ fn configuration(platform: Platform, contents: &str, release: &Release) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dist::release::Compression;
     use crate::workspace::output_of;
     use std::process::Command;
 
@@ -143,7 +144,12 @@ mod tests {
             archive::clear(&tree.join("bin")).expect("writable");
             fs::write(tree.join("bin/linerate"), platform.processor()).expect("writable");
         }
-        let release = Release { version: "1.2.3".to_owned(), revision: 1, compression: 6, epoch: 1_700_000_000 };
+        let release = Release {
+            version: "1.2.3".to_owned(),
+            revision: 1,
+            compression: Compression::RELEASE,
+            epoch: 1_700_000_000,
+        };
         write(&trees, &release, &top.join("work"), &top.join("image.tar")).expect("an image");
         let unpacked = top.join("unpacked");
         archive::clear(&unpacked).expect("writable");

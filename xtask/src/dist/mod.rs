@@ -130,7 +130,7 @@ fn make_tarball(
     stage::write(program, texts, "/usr/local", &work.join(&name))?;
     let file = directories.out.join(format!("{name}.tar"));
     archive::tar(&work, &[&name], release.epoch, &file)?;
-    archive::gzip(&file).map(drop)
+    archive::gzip(&file, release.compression.gzip).map(drop)
 }
 
 /// Packages the kernel of the lab that this version of linerate uses.

@@ -9,6 +9,19 @@ use toml::Table;
 use super::options::DistOptions;
 use crate::workspace::output_of;
 
+/// Levels of compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Compression {
+    pub(super) xz: u32,
+    pub(super) gzip: u32,
+}
+
+impl Compression {
+    pub(super) const RELEASE: Self = Self { xz: 6, gzip: 9 };
+    /// Of packages that are only tried: compressing them takes longer than all checks.
+    pub(super) const TRIAL: Self = Self { xz: 0, gzip: 1 };
+}
+
 /// Version and date of the packages; every other file that needs them gets them from here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Release {
@@ -16,8 +29,7 @@ pub(super) struct Release {
     pub(super) version: String,
     /// Revision of the packages of this version.
     pub(super) revision: u32,
-    /// Level of xz: low for packages of a program that is only tried.
-    pub(super) compression: u32,
+    pub(super) compression: Compression,
     /// Time of the last commit in seconds since 1970, or `SOURCE_DATE_EPOCH`.
     pub(super) epoch: u64,
 }
@@ -35,7 +47,7 @@ impl Release {
             .context("no SOURCE_DATE_EPOCH and no commit: set SOURCE_DATE_EPOCH to the release's time")?,
         };
         let epoch = epoch.trim().parse().with_context(|| format!("'{}' is no SOURCE_DATE_EPOCH", epoch.trim()))?;
-        let compression = if options.program.is_some() { 1 } else { 6 };
+        let compression = if options.program.is_some() { Compression::TRIAL } else { Compression::RELEASE };
         Ok(Self { version: version_in(&manifest)?, revision: options.revision, compression, epoch })
     }
 
@@ -71,7 +83,12 @@ mod tests {
 
     #[test]
     fn dates_are_those_of_changelogs() {
-        let release = Release { version: "1.2.3".to_owned(), revision: 4, compression: 6, epoch: 1_700_000_000 };
+        let release = Release {
+            version: "1.2.3".to_owned(),
+            revision: 4,
+            compression: Compression::RELEASE,
+            epoch: 1_700_000_000,
+        };
         assert_eq!(release.date("--rfc-email").ok().as_deref(), Some("Tue, 14 Nov 2023 22:13:20 +0000"));
         assert_eq!(release.date("+%a %b %d %Y").ok().as_deref(), Some("Tue Nov 14 2023"));
         assert_eq!(release.package_version(), "1.2.3-4");

@@ -32,7 +32,7 @@ pub(super) fn package(
         &[
             ("VERSION", &release.version),
             ("REVISION", &release.revision.to_string()),
-            ("LEVEL", &release.compression.to_string()),
+            ("LEVEL", &release.compression.xz.to_string()),
             ("HOMEPAGE", homepage),
             ("MAINTAINER", super::MAINTAINER),
             ("DATE", &date),
