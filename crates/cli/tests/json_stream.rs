@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
+use support::lab::measure_in_guest;
 use support::process::{Process, run};
 use support::{Scratch, Server, free_port, linerate};
 
@@ -48,20 +49,25 @@ fn kinds(events: &[Value]) -> Vec<String> {
 
 #[test]
 fn every_measuring_command_reports_while_it_measures() {
-    let server = server();
-    let to = format!("127.0.0.1 -p {}", server.port);
-    for (line, document, phases) in [
-        (format!("test {to} -t 1s -P 1"), "throughput", &["up, 1 stream", "down, 1 stream"][..]),
-        (format!("load {to} --phases down -t 1s --idle 1s"), "load", &["idle", "down"]),
-        (format!("path {to} --no-capacity -c 50"), "path", &["path MTU", "idle"]),
-        (format!("rfc6349 {to} -t 1s -P 1 --no-windows --no-traffic-management"), "rfc6349", &["idle"]),
-        (format!("rr {to} -t 1s"), "rr", &["transactions"]),
-        (format!("diagnose {to} --no-path -- -t 1"), "diagnose", &["transfer"]),
-        (format!("tune {to} --dry-run -- -t 1"), "tune", &["idle", "transfer"]),
-    ] {
-        let finished = run(streamed(&line), LIMIT);
-        assert!(matches!(finished.code(), Some(0 | 1)), "{line}: {finished:#?}");
-        let events = events(&finished.stdout);
+    let cases = [
+        ("test far -t 1s -P 1", "throughput", &["up, 1 stream", "down, 1 stream"][..]),
+        ("load far --phases down -t 1s --idle 1s", "load", &["idle", "down"]),
+        ("path far --no-capacity -c 50", "path", &["path MTU", "idle"]),
+        ("rfc6349 far -t 1s -P 1 --no-windows --no-traffic-management", "rfc6349", &["idle"]),
+        ("rr far -t 1s", "rr", &["transactions"]),
+        ("diagnose far --no-path -- -t 1", "diagnose", &["transfer"]),
+        ("tune far --dry-run -- -t 1", "tune", &["idle", "transfer"]),
+    ];
+    let with_stream = |line: &str| {
+        let (own, transfer) = line.split_at(line.find(" -- ").unwrap_or(line.len()));
+        format!("{own} --no-history --json-stream -q{transfer}")
+    };
+    let lines = cases.map(|(line, ..)| with_stream(line));
+    let output = measure_in_guest("", &lines.each_ref().map(String::as_str));
+    for ((_, document, phases), line) in cases.into_iter().zip(&lines) {
+        let end = output.part(&format!("end of {line}"));
+        assert!(end.starts_with(['0', '1']), "{line}: {end}");
+        let events = events(output.part(line));
         let kinds = kinds(&events);
         assert_eq!((kinds[0].as_str(), kinds[kinds.len() - 1].as_str()), ("start", "result"), "{line}: {kinds:?}");
         assert_eq!(kinds.iter().filter(|kind| *kind == "result").count(), 1);

@@ -23,6 +23,12 @@ fn load(port: u16, more: &[&str]) -> Command {
     command
 }
 
+/// Loads the light path between two linerates.
+fn load_in_guest(more: &[&str]) -> Value {
+    let arguments = [&["load", "far", "--json", "--quiet"], &SHORT[..], more].concat();
+    lab(&OwnPath::light().file, &arguments).json()
+}
+
 fn serve() -> Server {
     let port = free_port();
     let mut command = linerate();
@@ -62,8 +68,7 @@ fn reasons_are_given(document: &Value) {
 
 #[test]
 fn all_classes_and_phases_between_two_linerates() {
-    let server = serve();
-    let document = run(load(server.port, &[]), LIMIT).expect_code(0).json();
+    let document = load_in_guest(&[]);
     assert_eq!((text(&document, "/peer"), text(&document, "/termination/outcome")), ("linerate", "complete"));
     let kinds: Vec<&str> = array(&document, "/phases").iter().map(|phase| text(phase, "/kind")).collect();
     assert_eq!(kinds, ["idle", "down", "up", "both"]);
@@ -81,7 +86,6 @@ fn all_classes_and_phases_between_two_linerates() {
     for (kind, key) in [("down", "down"), ("up", "up"), ("both", "down"), ("both", "up")] {
         assert!(number(phase(&document, kind), &format!("/goodput_{key}_bits_per_second")) > 1e6, "{kind} {key}");
     }
-    assert!(document["contamination"].is_null(), "loopback counts everything twice");
     assert!(number(&document, "/responsiveness/both") > 0.0);
     reasons_are_given(&document);
 }
@@ -91,6 +95,7 @@ fn a_stock_iperf3_serves_as_the_load() {
     let server = Server::start(Program::Iperf3, &[]);
     let document = run(load(server.port, &["--phases", "up,down", "--l4s"]), LIMIT).expect_code(0).json();
     assert_eq!(text(&document, "/peer"), "iperf3");
+    assert!(document["contamination"].is_null(), "loopback counts everything twice");
     let unknown = array(&document, "/unknown").iter().find(|unknown| unknown["key"] == "dual_queues");
     assert!(unknown.is_some_and(|unknown| text(unknown, "/reason").contains("need a linerate")), "{unknown:?}");
     assert!(number(phase(&document, "up"), "/goodput_up_bits_per_second") > 1e6);
@@ -233,9 +238,8 @@ fn profile<'a>(document: &'a Value, name: &str, kind: &str) -> &'a Value {
 
 #[test]
 fn profiles_run_next_to_each_phase() {
-    let server = serve();
-    let profiles = ["--phases", "down", "--profile", "voice,game,video-call,backup", "--profile", "voice"];
-    let document = run(load(server.port, &profiles), LIMIT).expect_code(0).json();
+    let document =
+        load_in_guest(&["--phases", "down", "--profile", "voice,game,video-call,backup", "--profile", "voice"]);
     let names: Vec<&str> = array(&document, "/profiles").iter().map(|result| text(result, "/profile")).collect();
     assert_eq!(names, ["voice", "game", "video_call", "backup"]);
     for (name, up, down) in [("voice", 50.0, 50.0), ("game", 59.0, 59.0), ("video_call", 270.0, 270.0)] {

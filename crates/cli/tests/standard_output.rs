@@ -8,6 +8,7 @@ use std::io::PipeWriter;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use support::lab::measure_in_guest;
 use support::process::run;
 use support::{Program, Scratch, Server, linerate};
 
@@ -229,10 +230,6 @@ fn clients_report_that_their_result_was_not_written() {
     for (line, code, report) in [
         (format!("iperf3 -c 127.0.0.1 -p {port} -n 1M"), 1, IPERF3_REPORT),
         (format!("iperf3 -c 127.0.0.1 -p {port} -n 1M -J"), 1, IPERF3_REPORT),
-        (format!("test 127.0.0.1 -p {port} --up -P 1 -t 1s --quiet --json"), 2, REPORT),
-        (format!("diagnose 127.0.0.1 -p {port} --no-path -- -t 1"), 2, REPORT),
-        (format!("load 127.0.0.1 -p {port} --phases up -t 1s --idle 1s"), 2, REPORT),
-        (format!("rfc6349 127.0.0.1 -p {port} -t 1s -P 1 --no-windows --no-traffic-management --json"), 2, REPORT),
         ("lab run 300m-20ms -- echo done".to_owned(), 2, REPORT),
     ] {
         assert_eq!(written_to(command(&scratch, &line), full_disk()), (Some(code), vec![report.to_owned()]), "{line}");
@@ -240,4 +237,14 @@ fn clients_report_that_their_result_was_not_written() {
     let line = format!("iperf3 -c 127.0.0.1 -p {port} -n 1M --logfile /dev/full");
     let logged = run(command(&scratch, &line), LIMIT).expect_code(1).stderr;
     assert_eq!(logged, "iperf3: error - unable to write to the log file: No space left on device\n");
+    let measured = [
+        "test far --up -P 1 -t 1s --quiet --json",
+        "diagnose far --no-path --quiet -- -t 1",
+        "load far --phases up -t 1s --idle 1s --quiet",
+        "rfc6349 far -t 1s -P 1 --no-windows --no-traffic-management --quiet --json",
+    ];
+    let output = measure_in_guest("STDOUT=/dev/full", &measured);
+    for line in measured {
+        assert_eq!(output.part(&format!("end of {line}")).trim_end(), format!("2\n{REPORT}"), "{line}");
+    }
 }

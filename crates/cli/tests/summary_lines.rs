@@ -5,7 +5,7 @@ mod support;
 use std::process::Command;
 use std::time::Duration;
 
-use support::lab::{OwnPath, lab};
+use support::lab::measure_in_guest;
 use support::process::{Process, run};
 use support::script::ScriptOutput;
 use support::{Scratch, Server, free_port, linerate};
@@ -31,21 +31,8 @@ fn on_terminal(scratch: &Scratch, line: &str, columns: &str) -> Command {
     command
 }
 
-/// Runs these commands one after another in a guest, on a path that they fill with few packets: over loopback they would
-/// keep all processors busy for minutes.
 fn in_guest(commands: &[&str], columns: &str) -> ScriptOutput {
-    let path = OwnPath::new(
-        "[host.near]\ncongestion_control = \"cubic\"\n\n[host.far]\ncongestion_control = \"cubic\"\n\n\
-         [[link]]\nbetween = [\"near\", \"far\"]\nmtu = 1500\nrate = \"20 Mbit/s\"\ndelay = \"10 ms\"\nbuffer = \"100 ms\"\n",
-    );
-    let head = format!(
-        "D=$(mktemp -d); cd \"$D\"
-         export LINERATE_TERMINAL=out COLUMNS={columns} NO_COLOR=1 LINERATE_HISTORY=\"$D/history\" LINERATE_STATE=\"$D/state\"
-         measure() {{ echo \"== $*\"; {} \"$@\" 2> errors; code=$?; echo \"== end of $*\"; echo $code; cat errors; }}\n",
-        env!("CARGO_BIN_EXE_linerate")
-    );
-    let script = commands.iter().fold(head, |script, command| script + "measure " + command + "\n");
-    ScriptOutput(lab(&path.file, &["sh", "-c", &script]))
+    measure_in_guest(&format!("export LINERATE_TERMINAL=out COLUMNS={columns} NO_COLOR=1"), commands)
 }
 
 /// Asserts that a summary has few lines, none of them wider than the terminal.

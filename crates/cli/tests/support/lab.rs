@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::process::{FinishedChild, run};
+use super::script::ScriptOutput;
 use super::{Scratch, linerate};
 
 /// Longest wall time of one run on a busy host.
@@ -33,6 +34,22 @@ pub fn lab(path: &str, arguments: &[&str]) -> FinishedChild {
 /// Runs linerate's iperf3 as a client of the far end, and returns its document.
 pub fn lab_iperf3(path: &str, arguments: &[&str]) -> Value {
     lab(path, &[&["linerate", "iperf3", "-c", "far", "-J"], arguments].concat()).json()
+}
+
+/// Runs these commands of linerate one after another in a guest, on a path that they fill with few packets: over
+/// loopback, each measurement keeps all processors busy. `head` are lines of the shell before them.
+///
+/// The output of a command is below `== COMMAND`; its exit code and its errors are lines below `== end of COMMAND`.
+pub fn measure_in_guest(head: &str, commands: &[&str]) -> ScriptOutput {
+    let path = OwnPath::light();
+    let head = format!(
+        "D=$(mktemp -d); cd \"$D\"; export LINERATE_HISTORY=\"$D/history\" LINERATE_STATE=\"$D/state\" STDOUT=/proc/self/fd/1
+         measure() {{ {} \"$@\" 2> errors > \"$STDOUT\"; code=$?; echo \"== end of $*\"; echo $code; cat errors; }}
+         {head}\n",
+        env!("CARGO_BIN_EXE_linerate")
+    );
+    let add = |script: String, command: &&str| format!("{script}echo '== {command}'; measure {command}\n");
+    ScriptOutput(lab(&path.file, &["sh", "-c", &commands.iter().fold(head, add)]))
 }
 
 /// Measures all items, with as many guests at a time as this host has processors; the results are in the items' order.
@@ -65,6 +82,14 @@ pub struct OwnPath {
 }
 
 impl OwnPath {
+    /// Path of 20 Mbit/s and 20 ms.
+    pub fn light() -> Self {
+        Self::new(
+            "[host.near]\ncongestion_control = \"cubic\"\n\n[host.far]\ncongestion_control = \"cubic\"\n\n[[link]]\n\
+             between = [\"near\", \"far\"]\nmtu = 1500\nrate = \"20 Mbit/s\"\ndelay = \"10 ms\"\nbuffer = \"100 ms\"\n",
+        )
+    }
+
     /// Creates it from the TOML text of the hosts and links.
     pub fn new(text: &str) -> Self {
         let folder = Scratch::new();
