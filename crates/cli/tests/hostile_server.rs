@@ -45,7 +45,7 @@ impl Target {
     fn start(arguments: &[&str]) -> Self {
         let since = Instant::now();
         let server = Server::start(Program::Linerate, arguments);
-        let idle = Holdings::of(server.process.id());
+        let idle = Holdings::when_idle(server.process.id());
         let idle_memory = wire::peak_memory(server.process.id()).expect("it runs");
         Self { port: server.port, server, idle, idle_memory, memory_limit: MEMORY_LIMIT, since }
     }

@@ -195,7 +195,7 @@ fn wait_for_connections(server: &Server, sockets: usize) {
 #[test]
 fn memory_after_a_thousand_sessions_is_what_it_was_after_ten() {
     let server = Server::start(Program::Linerate, &[]);
-    let idle = Holdings::of(server.process.id());
+    let idle = Holdings::when_idle(server.process.id());
     let parameters = sending(1000);
     let after = |sessions: usize| {
         (0..sessions).for_each(|_| short_session(server.port, &parameters));
@@ -209,7 +209,7 @@ fn memory_after_a_thousand_sessions_is_what_it_was_after_ten() {
 #[test]
 fn memory_is_released_after_a_crowd() {
     let server = Server::start(Program::Linerate, &[]);
-    let idle = Holdings::of(server.process.id());
+    let idle = Holdings::when_idle(server.process.id());
     let parameters = sending(1000);
     let crowd = || {
         std::thread::scope(|scope| {

@@ -244,7 +244,7 @@ fn the_worst_mix_of_a_thousand_sessions_stays_within_its_memory_and_one_processo
     command.args(["serve", "-p", &port.to_string(), "--stamp-port", &stamp.to_string()]);
     let server = Server::listening(command, port);
     let process = server.process.id();
-    let (idle, idle_memory) = (Holdings::of(process), server.resident_memory());
+    let (idle, idle_memory) = (Holdings::when_idle(process), server.resident_memory());
 
     let many = wire::with(&wire::with(wire::TCP, "parallel", "128"), "bidirectional", "true");
     let reverse = wire::with(&wire::with(wire::TCP, "parallel", "8"), "reverse", "true");

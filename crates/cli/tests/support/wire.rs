@@ -518,6 +518,19 @@ impl Holdings {
             |folder: &str| std::fs::read_dir(format!("/proc/{process}/{folder}")).expect("a running process").count();
         Self { threads: count("task"), descriptors: count("fd") }
     }
+
+    /// Resources of a server that serves no client. One that has just begun to listen still opens descriptors: all are
+    /// open once each of its threads waits.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it never waits.
+    #[track_caller]
+    pub fn when_idle(process: u32) -> Self {
+        let waits = || threads(process).iter().all(|(_, state)| *state == 'S');
+        assert!(eventually(REPLY_TIMEOUT, waits), "{:?}", threads(process));
+        Self::of(process)
+    }
 }
 
 /// Number of sockets of a process. Unlike all descriptors, it does not count files that the process reads meanwhile.
