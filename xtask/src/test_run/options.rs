@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 /// Options of the command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TestOptions {
-    /// Suites that run at the same time.
+    /// Busy suites that run at the same time, and as many that mostly wait.
     pub(super) jobs: usize,
     /// True when tests that need root may be left out.
     pub(super) without_root: bool,
@@ -34,8 +34,8 @@ impl TestOptions {
 }
 
 pub(super) fn parse(arguments: &[String]) -> Result<TestOptions> {
-    // Two more than processors: suites also wait for peers and clocks.
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from) + 2;
+    // One more than processors: busy suites also wait for peers and clocks.
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from) + 1;
     let mut options = TestOptions { jobs, ..TestOptions::default() };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {

@@ -1,11 +1,12 @@
-//! Order of the suites: several at a time, and some alone.
+//! Order of the suites: several at a time, more of those that mostly wait, and some alone.
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use super::build::TestSuite;
 use super::options::TestOptions;
 use super::outcome::{self, SuiteOutcome, run_suite};
-use super::table;
+use super::table::{self, StoredTimes};
 
 /// Suites that run alone, each with the reason.
 const ALONE: [(&str, &str); 3] = [
@@ -14,21 +15,46 @@ const ALONE: [(&str, &str); 3] = [
     ("cli/lab_memory", "fills the memory of a guest"),
 ];
 
-/// Runs the chosen suites, as many at a time as asked for; then those that run alone.
+/// Largest share of a processor that a suite uses of which more can run at a time: it waits for clocks and peers.
+const MAX_WAITING_SHARE: f64 = 0.4;
+
+/// Runs the chosen suites, as many at a time as asked for and as many more of those that mostly wait; then those that run
+/// alone.
 pub(super) fn run_all(suites: &[TestSuite], options: &TestOptions) -> Vec<SuiteOutcome> {
     let is_alone = |suite: &&TestSuite| ALONE.iter().any(|(name, _)| *name == suite.name);
     let chosen = suites.iter().filter(|suite| options.is_chosen(&suite.name));
-    let (alone, mut together): (Vec<_>, Vec<_>) = chosen.partition(is_alone);
-    // Begun first, the suites that took longest leave no processor idle at the end.
-    let longest_first = table::stored_order();
-    together.sort_by_key(|suite| longest_first.iter().position(|name| *name == suite.name).unwrap_or(usize::MAX));
+    let (alone, together): (Vec<_>, Vec<_>) = chosen.partition(is_alone);
+    let (busy, waiting) = queues(together, &table::stored_times());
     let run = |suite: &TestSuite| run_suite(suite, options);
-    let mut outcomes = run_parallel(&together, options.jobs, run);
-    outcomes.extend(run_parallel(&alone, 1, run));
+    let (busy, waiting) = (Mutex::new(busy.into()), Mutex::new(waiting.into()));
+    // A worker of the busy suites helps with the others at the end, but not the other way round: the suites that use the
+    // processors stay as few as asked for.
+    let (all, helpers) = ([&busy, &waiting], [&waiting]);
+    let jobs = options.jobs.max(1);
+    let workers = std::iter::repeat_n(&all[..], jobs).chain(std::iter::repeat_n(&helpers[..], jobs));
+    let mut outcomes = run_parallel(workers, run);
+    outcomes.extend(run_parallel(std::iter::once(&[&Mutex::new(alone.into())][..]), run));
     if options.rerun_failed {
         rerun_failed(suites, &mut outcomes);
     }
     outcomes
+}
+
+/// Suites that have not begun, in their order.
+type Queue<'a> = Mutex<VecDeque<&'a TestSuite>>;
+
+/// Separates the suites that mostly wait from the others. Each begins with those that took longest, which leaves no
+/// processor idle at the end; those without a stored time are taken for long and busy.
+fn queues<'a>(suites: Vec<&'a TestSuite>, times: &[StoredTimes]) -> (Vec<&'a TestSuite>, Vec<&'a TestSuite>) {
+    let stored = |suite: &TestSuite| times.iter().find(|times| times.name == suite.name);
+    let wall = |suite: &TestSuite| stored(suite).map_or(f64::INFINITY, |times| times.wall);
+    let waits =
+        |suite: &&TestSuite| stored(suite).is_some_and(|times| times.processor <= MAX_WAITING_SHARE * times.wall);
+    let (mut waiting, mut busy): (Vec<_>, Vec<_>) = suites.into_iter().partition(waits);
+    for suites in [&mut waiting, &mut busy] {
+        suites.sort_by(|one, other| wall(other).total_cmp(&wall(one)));
+    }
+    (busy, waiting)
 }
 
 fn rerun_failed(suites: &[TestSuite], outcomes: &mut [SuiteOutcome]) {
@@ -40,24 +66,25 @@ fn rerun_failed(suites: &[TestSuite], outcomes: &mut [SuiteOutcome]) {
     }
 }
 
-fn run_parallel(
-    suites: &[&TestSuite],
-    jobs: usize,
+/// Runs suites with one thread for each worker, which takes the first of its queues as long as that has any.
+fn run_parallel<'a: 'b, 'b>(
+    workers: impl Iterator<Item = &'b [&'b Queue<'a>]>,
     run: impl Fn(&TestSuite) -> SuiteOutcome + Sync,
 ) -> Vec<SuiteOutcome> {
-    let waiting = Mutex::new(suites.iter());
     let outcomes = Mutex::new(Vec::new());
+    let work = |queues: &[&Queue<'_>]| {
+        let next = || queues.iter().find_map(|queue| queue.lock().ok()?.pop_front());
+        while let Some(suite) = next() {
+            let outcome = run(suite);
+            print_outcome(&outcome);
+            if let Ok(mut outcomes) = outcomes.lock() {
+                outcomes.push(outcome);
+            }
+        }
+    };
     std::thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            scope.spawn(|| {
-                while let Some(suite) = waiting.lock().ok().and_then(|mut suites| suites.next()) {
-                    let outcome = run(suite);
-                    print_outcome(&outcome);
-                    if let Ok(mut outcomes) = outcomes.lock() {
-                        outcomes.push(outcome);
-                    }
-                }
-            });
+        for queues in workers {
+            scope.spawn(|| work(queues));
         }
     });
     outcomes.into_inner().unwrap_or_default()
@@ -75,14 +102,35 @@ mod tests {
 
     use super::*;
 
+    fn suites(names: &[&str]) -> Vec<TestSuite> {
+        let suite =
+            |name: &&str| TestSuite { name: (*name).to_owned(), program: PathBuf::new(), folder: PathBuf::new() };
+        names.iter().map(suite).collect()
+    }
+
     #[test]
     fn each_suite_has_one_outcome() {
-        let suite = |name: &str| TestSuite { name: name.to_owned(), program: PathBuf::new(), folder: PathBuf::new() };
-        let suites = ["sys", "cli/shape", "cli/watch"].map(suite);
+        let suites = suites(&["sys", "cli/shape", "cli/watch"]);
+        let (busy, waiting) = suites.split_at(2);
+        let (busy, waiting) = (Mutex::new(busy.iter().collect()), Mutex::new(waiting.iter().collect()));
         let run = |suite: &TestSuite| SuiteOutcome { name: suite.name.clone(), ..SuiteOutcome::default() };
+        let workers = [&[&busy, &waiting][..], &[&waiting]];
         let mut names: Vec<_> =
-            run_parallel(&suites.each_ref(), 2, run).into_iter().map(|outcome| outcome.name).collect();
+            run_parallel(workers.into_iter(), run).into_iter().map(|outcome| outcome.name).collect();
         names.sort();
         assert_eq!(names, ["cli/shape", "cli/watch", "sys"]);
+    }
+
+    #[test]
+    fn suites_that_mostly_wait_are_apart_and_the_longest_are_first() {
+        let suites = suites(&["short", "long", "sleeper", "new"]);
+        let times = [("short", 1.0, 1.0), ("long", 9.0, 9.0), ("sleeper", 5.0, 1.0)]
+            .map(|(name, wall, processor)| StoredTimes { name: name.to_owned(), wall, processor });
+        let names = |suites: Vec<&TestSuite>| suites.iter().map(|suite| suite.name.clone()).collect::<Vec<_>>();
+        let (busy, waiting) = queues(suites.iter().collect(), &times);
+        assert_eq!(
+            (names(busy).join(" "), names(waiting).join(" ")),
+            ("new long short".to_owned(), "sleeper".to_owned())
+        );
     }
 }

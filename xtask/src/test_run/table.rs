@@ -35,14 +35,26 @@ pub(super) fn write(table: &str, total: Duration, processor_time: Duration) -> R
     std::fs::write(workspace::root().join(OUTPUT_FILE), text).with_context(|| format!("cannot write {OUTPUT_FILE}"))
 }
 
-/// Returns the names of the suites in the stored table, the longest first; empty without a table.
-pub(super) fn stored_order() -> Vec<String> {
-    names(&std::fs::read_to_string(workspace::root().join(OUTPUT_FILE)).unwrap_or_default())
+/// Times of a suite in seconds, from the stored table.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct StoredTimes {
+    pub(super) name: String,
+    pub(super) wall: f64,
+    pub(super) processor: f64,
 }
 
-fn names(table: &str) -> Vec<String> {
-    let rows = table.lines().filter_map(|line| line.strip_prefix("| ")).skip(1);
-    rows.filter_map(|row| Some(row.split_once('|')?.0.trim().to_owned())).collect()
+/// Returns the suites of the stored table; empty without a table.
+pub(super) fn stored_times() -> Vec<StoredTimes> {
+    parse(&std::fs::read_to_string(workspace::root().join(OUTPUT_FILE)).unwrap_or_default())
+}
+
+fn parse(table: &str) -> Vec<StoredTimes> {
+    let row = |line: &str| {
+        let mut cells = line.strip_prefix('|')?.split('|').map(str::trim);
+        let (name, wall, processor) = (cells.next()?.to_owned(), cells.next()?, cells.next()?);
+        Some(StoredTimes { name, wall: wall.parse().ok()?, processor: processor.parse().ok()? })
+    };
+    table.lines().filter_map(row).collect()
 }
 
 #[cfg(test)]
@@ -64,7 +76,7 @@ mod tests {
             text.lines().nth(2),
             Some("| cli/shape |     1.2 |               0.8 |     12 |      0 |       1 |")
         );
-        assert_eq!(names(&text), ["cli/shape"]);
+        assert_eq!(parse(&text), [StoredTimes { name: "cli/shape".to_owned(), wall: 1.2, processor: 0.8 }]);
         assert!(text.lines().all(|line| line.len() == text.find('\n').unwrap_or(0)), "{text}");
     }
 }
