@@ -132,8 +132,8 @@ fn kill_9_during_the_upload_leaves_nothing() {
 #[test]
 #[ignore = "needs root, sshd, ip and ss: a network namespace"]
 fn banners_of_shells_are_skipped() {
-    for banner in ["echo Welcome; echo '{\"schema\":1}'", "printf 'Welcome {> '"] {
-        let host = FarHost::with_linerate(banner);
+    for (banner, compression) in [("echo Welcome; echo '{\"schema\":1}'", "yes"), ("printf 'Welcome {> '", "no")] {
+        let host = FarHost::with_compression(compression, banner).and_linerate();
         for push in [None, Some(format!("--push={}", stripped()))] {
             let mut arguments = vec!["test", "ssh:far", "-t", "1s", "-P", "1", "--up", "--json"];
             arguments.extend(push.as_deref());

@@ -36,6 +36,11 @@ pub(crate) struct FarHost {
 impl FarHost {
     /// Host without linerate. `shell`: lines that its shell runs before each command.
     pub(crate) fn new(shell: &str) -> Self {
+        Self::with_compression("no", shell)
+    }
+
+    /// The same with this value of sshd's `Compression`: ssh needs seconds to compress a program.
+    pub(crate) fn with_compression(compression: &str, shell: &str) -> Self {
         let (namespace, scratch) = (Namespace::new(), Scratch::new());
         for directory in ["tmp", "home/.cache", "bin", "near", "state"] {
             fs::create_dir_all(scratch.path(directory)).expect("a directory");
@@ -60,7 +65,7 @@ impl FarHost {
             scratch.path("bin"),
         );
         scratch.script("shell", shell);
-        let sshd = start_sshd(&namespace, &scratch);
+        let sshd = start_sshd(&namespace, &scratch, compression);
         let host = Self { namespace, scratch, sshd };
         host.trust("host_key");
         let config = format!(
@@ -77,9 +82,13 @@ impl FarHost {
 
     /// The same with linerate in its `PATH`.
     pub(crate) fn with_linerate(shell: &str) -> Self {
-        let host = Self::new(shell);
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_linerate"), host.scratch.path("bin/linerate")).expect("a link");
-        host
+        Self::new(shell).and_linerate()
+    }
+
+    /// Adds linerate to its `PATH`.
+    pub(crate) fn and_linerate(self) -> Self {
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_linerate"), self.scratch.path("bin/linerate")).expect("a link");
+        self
     }
 
     /// Makes this key the one that the near host knows of the far one.
@@ -182,13 +191,13 @@ impl FarHost {
     }
 }
 
-fn start_sshd(namespace: &Namespace, scratch: &Scratch) -> Process {
+fn start_sshd(namespace: &Namespace, scratch: &Scratch, compression: &str) -> Process {
     // sshd separates its privileges there.
     let _ = fs::create_dir_all("/run/sshd");
     let config = format!(
         "Port 22\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
          PermitRootLogin prohibit-password\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPrintMotd no\n\
-         ForceCommand {}\n",
+         Compression {compression}\nForceCommand {}\n",
         scratch.path("host_key"),
         scratch.path("authorized"),
         scratch.path("shell"),
