@@ -29,6 +29,11 @@ fn serve() -> Server {
     Server::listening(command, port)
 }
 
+/// The shortest test of loopback.
+fn measure_once(scratch: &Scratch, server: &Server, more: &[&str]) -> FinishedChild {
+    measure_with(scratch, server, &[&["--time", "1s", "-P", "1", "--up"], more].concat())
+}
+
 /// A short test of loopback.
 fn measure(scratch: &Scratch, server: &Server, more: &[&str]) -> FinishedChild {
     measure_with(scratch, server, &[&["--time", "1s", "-P", "2"], more].concat())
@@ -78,7 +83,7 @@ fn figure<'a>(run: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn a_test_is_recorded_with_its_figures_samples_and_environment() {
     let (scratch, server) = (Scratch::new(), serve());
-    let first = measure(&scratch, &server, &[]);
+    let first = measure_once(&scratch, &server, &[]);
     assert!(first.stderr.contains("kept as run 1"), "{first:#?}");
     let shown = measure(&scratch, &server, &["--json"]);
     assert!(!shown.stderr.contains("kept as"), "no note with --json: {shown:#?}");
@@ -105,7 +110,7 @@ fn a_test_is_recorded_with_its_figures_samples_and_environment() {
 #[test]
 fn no_history_records_nothing() {
     let (scratch, server) = (Scratch::new(), serve());
-    let finished = measure(&scratch, &server, &["--up", "--no-history"]);
+    let finished = measure_once(&scratch, &server, &["--no-history"]);
     assert!(!finished.stderr.contains("kept"), "{finished:#?}");
     let mut off = with_history(&scratch, &["test", "127.0.0.1", "--port", &server.port.to_string(), "--time", "1s"]);
     off.env("LINERATE_HISTORY", "off").args(["--up", "-P", "1"]);
@@ -119,7 +124,7 @@ fn no_history_records_nothing() {
 fn a_history_that_cannot_be_written_is_a_warning() {
     let (scratch, server) = (Scratch::new(), serve());
     scratch.file("history.sqlite", "this is no database".repeat(100));
-    let finished = measure(&scratch, &server, &["--up"]);
+    let finished = measure_once(&scratch, &server, &[]);
     assert!(finished.stderr.contains("warning: this run is not in the history"), "{finished:#?}");
     assert!(finished.stderr.contains("the file is damaged") && finished.stderr.contains("mv "), "{finished:#?}");
     assert!(finished.stdout.contains("bit/s"), "the measurement is shown: {finished:#?}");

