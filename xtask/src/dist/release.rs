@@ -18,7 +18,7 @@ pub(super) struct Compression {
 
 impl Compression {
     pub(super) const RELEASE: Self = Self { xz: 6, gzip: 9 };
-    /// Of packages that are only tried: compressing them takes longer than all checks.
+    /// Levels of packages that are only tried: compressing them takes longer than all checks.
     pub(super) const TRIAL: Self = Self { xz: 0, gzip: 1 };
 }
 
