@@ -15,6 +15,8 @@ pub(super) struct BenchArguments {
     pub(super) seconds: u64,
     /// Seed of the order of the runs.
     pub(super) seed: u64,
+    /// Rounds after which programs far behind in a cell are left out of it; `None` for never.
+    pub(super) narrow_after: Option<usize>,
     /// Beginnings of the names of the cells to measure; empty for all.
     pub(super) only: Vec<String>,
     /// Names of the programs to compare with; empty for all.
@@ -39,6 +41,7 @@ impl Default for BenchArguments {
             rounds: 30,
             seconds: 2,
             seed: 1,
+            narrow_after: None,
             only: Vec::new(),
             peers: Vec::new(),
             quick: false,
@@ -80,6 +83,9 @@ impl BenchArguments {
             "--rounds" => self.rounds = value.parse().context("--rounds takes a whole number")?,
             "--seconds" => self.seconds = value.parse().context("--seconds takes a whole number")?,
             "--seed" => self.seed = value.parse().context("--seed takes a whole number")?,
+            "--narrow-after" => {
+                self.narrow_after = Some(value.parse().context("--narrow-after takes a whole number")?);
+            }
             "--only" => self.only.push(value.to_owned()),
             "--peer" => self.peers.push(value.to_owned()),
             "--out" => self.out = PathBuf::from(value),
@@ -94,6 +100,7 @@ impl BenchArguments {
     fn validated(self) -> Result<Self> {
         ensure!((1..=1000).contains(&self.rounds), "--rounds must be 1 to 1000");
         ensure!((1..=60).contains(&self.seconds), "--seconds must be 1 to 60");
+        ensure!(self.narrow_after != Some(0), "--narrow-after must be 1 or more");
         let cells = cells();
         for name in &self.only {
             let known: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
@@ -139,7 +146,7 @@ mod tests {
     #[test]
     fn every_option_is_read() {
         let arguments = parse(
-            "--rounds 3 --seconds 1 --seed 7 --only tcp-p1- --only udp-200 --peer xfr --fresh --out x.md --linerate l \
+            "--rounds 3 --seconds 1 --seed 7 --narrow-after 2 --only tcp-p1- --only udp-200 --peer xfr --fresh --out x.md --linerate l \
              --iperf3-newest i --date d",
         )
         .expect("all options are valid");
@@ -147,6 +154,7 @@ mod tests {
         let tcp = ["tcp-p1-up", "tcp-p1-down", "tcp-p1-both"];
         assert_eq!(names, [&tcp[..], &["udp-200", "udp-200-1M", "udp-200-100M", "udp-200-1G"]].concat());
         assert_eq!((arguments.rounds, arguments.seconds, arguments.seed, arguments.fresh), (3, 1, 7, true));
+        assert_eq!(arguments.narrow_after, Some(2));
         assert!(arguments.wants("xfr") && !arguments.wants("iperf3"));
         assert_eq!(arguments.linerate, Some(PathBuf::from("l")));
         assert_eq!(arguments.iperf3_newest, Some(PathBuf::from("i")));
@@ -162,7 +170,9 @@ mod tests {
 
     #[test]
     fn invalid_arguments_are_refused() {
-        for text in ["--rounds", "--rounds x", "--rounds 0", "--seconds 61", "--only nothing", "--fast 1"] {
+        for text in
+            ["--rounds", "--rounds x", "--rounds 0", "--seconds 61", "--only nothing", "--fast 1", "--narrow-after 0"]
+        {
             assert!(parse(text).is_err(), "{text}");
         }
     }

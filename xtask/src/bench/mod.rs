@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     let cells = arguments.cells();
     measure(&cells, &peers, &arguments, &mut checkpoint)?;
     let series: Vec<CellSeries> =
-        cells.into_iter().map(|cell| collect(cell, &peers, &arguments, &checkpoint)).collect();
+        cells.into_iter().map(|cell| collect(cell, &peers, arguments.rounds, &checkpoint)).collect();
     for cell in &series {
         println!("{}", tables::line(cell));
     }
@@ -117,7 +117,11 @@ fn measure(
         let mut order: Vec<&BenchCell> = cells.iter().collect();
         random.shuffle(&mut order);
         for cell in order {
+            let first = arguments.narrow_after.filter(|first| round >= *first);
+            let first = first.map(|first| collect(cell.clone(), peers, first, checkpoint));
+            let left_out = first.as_ref().map(CellSeries::far_behind).unwrap_or_default();
             let mut contenders = contenders(cell, peers);
+            contenders.retain(|contender| !left_out.contains(&contender.label().as_str()));
             random.shuffle(&mut contenders);
             for contender in contenders {
                 let key: RunKey = (cell.name.clone(), contender.label(), round);
@@ -138,19 +142,18 @@ fn contenders<'a>(cell: &BenchCell, peers: &'a BenchPeers) -> Vec<Contender<'a>>
     peers.programs.iter().flat_map(|program| program.contenders(cell)).collect()
 }
 
-/// Collects the kept runs of a cell.
-fn collect(cell: BenchCell, peers: &BenchPeers, arguments: &BenchArguments, checkpoint: &Checkpoint) -> CellSeries {
+/// Collects the kept runs of the first `rounds` of a cell.
+fn collect(cell: BenchCell, peers: &BenchPeers, rounds: usize, checkpoint: &Checkpoint) -> CellSeries {
     let mut failures = Vec::new();
     let contenders = contenders(&cell, peers).into_iter().map(|contender| {
         let label = contender.label();
-        let runs =
-            (0..arguments.rounds).map(|round| match checkpoint.get(&(cell.name.clone(), label.clone(), round))? {
-                Ok(run) => Some(*run),
-                Err(reason) => {
-                    failures.push(format!("{}, {label}, round {}: {reason}", cell.name, round + 1));
-                    None
-                }
-            });
+        let runs = (0..rounds).map(|round| match checkpoint.get(&(cell.name.clone(), label.clone(), round))? {
+            Ok(run) => Some(*run),
+            Err(reason) => {
+                failures.push(format!("{}, {label}, round {}: {reason}", cell.name, round + 1));
+                None
+            }
+        });
         let runs = runs.collect();
         ContenderSeries { label, program: contender.program.name, dialect: contender.program.dialect, runs }
     });

@@ -4,7 +4,7 @@ use super::arguments::BenchArguments;
 use super::cell;
 use super::machine::TestMachine;
 use super::peers::BenchPeers;
-use super::series::CellSeries;
+use super::series::{CellSeries, FAR_BEHIND};
 use super::tables;
 
 /// Formats the whole document.
@@ -20,7 +20,7 @@ pub(super) fn document(
         "# Benchmarks\n\n\
          Written by `cargo xtask bench` on {date}.\n\n\
          - Machine: {processor}, {processors} processors; Linux {kernel}; congestion control {congestion_control}\n\
-         - Rounds: {rounds} of {seconds} s each per cell and program, in random order (seed {seed})\n\
+         - Rounds: {rounds} of {seconds} s each per cell and program, in random order (seed {seed}){narrowed}\n\
          - Cells: {measured} of {known}\n\n\
          | program | version |\n|---|---|\n{programs}\n\
          ## linerate and the best of the others\n\n{summary}\n\
@@ -33,6 +33,7 @@ pub(super) fn document(
         rounds = arguments.rounds,
         seconds = arguments.seconds,
         seed = arguments.seed,
+        narrowed = arguments.narrow_after.map(narrowed).unwrap_or_default(),
         measured = cells.len(),
         known = cell::cells().len(),
         programs = found.chain(missing).collect::<String>(),
@@ -40,6 +41,14 @@ pub(super) fn document(
         transfers = tables::transfers(cells),
         waits = tables::waits(cells),
         failures = tables::failures(cells),
+    )
+}
+
+/// Describes the rounds of the programs that cannot win.
+fn narrowed(after: usize) -> String {
+    format!(
+        "; programs whose median was {FAR_BEHIND} times worse than that of the best of the others after {after} rounds have no \
+         further ones in that cell"
     )
 }
 
@@ -81,5 +90,11 @@ mod tests {
         let text = document(&machine, &BenchArguments::default(), &peers, &cells);
         assert!(text.contains("| linerate | `linerate` |\n| xfr | not run: no network |\n"), "{text}");
         assert!(text.contains("Written by `cargo xtask bench` on 2026-01-01."), "{text}");
+        assert!(!text.contains("further ones"), "{text}");
+        let arguments = BenchArguments { narrow_after: Some(2), ..BenchArguments::default() };
+        assert!(
+            document(&machine, &arguments, &peers, &cells).contains("after 2 rounds have no further ones"),
+            "{text}"
+        );
     }
 }

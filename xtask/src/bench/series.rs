@@ -5,6 +5,9 @@ use super::figures::{BenchRun, Figure};
 use super::program::Dialect;
 use super::statistics::{MedianEstimate, bootstrap_median, median, ratios};
 
+/// Factor in the deciding figure, to the best of the others, beyond which a contender needs no further rounds.
+pub(super) const FAR_BEHIND: f64 = 1.3;
+
 /// Rounds of one contender; `None` where a run failed.
 pub(super) struct ContenderSeries {
     /// Program with its additional options.
@@ -73,6 +76,18 @@ impl CellSeries {
         if more_is_better { known.max_by(order) } else { known.min_by(order) }.map(|(_, peer)| peer)
     }
 
+    /// Returns the labels of the programs that cannot become the best of the others any more: those [`FAR_BEHIND`] it.
+    pub(super) fn far_behind(&self) -> Vec<&str> {
+        let (figure, more_is_better) = self.deciding();
+        let Some(best) = self.best_peer().and_then(|peer| peer.median(figure)) else { return Vec::new() };
+        let is_far = |contender: &&ContenderSeries| {
+            let is_peer = contender.program != "linerate" && contender.dialect != Dialect::Bare;
+            let behind = |value: f64| if more_is_better { best / value } else { value / best };
+            is_peer && contender.median(figure).is_some_and(|value| behind(value) > FAR_BEHIND)
+        };
+        self.contenders.iter().filter(is_far).map(|contender| contender.label.as_str()).collect()
+    }
+
     /// Returns the bare loop that receives as linerate with its best options does.
     pub(super) fn bare(&self) -> Option<&ContenderSeries> {
         self.contenders.iter().rfind(|contender| contender.dialect == Dialect::Bare)
@@ -124,5 +139,19 @@ pub(super) mod tests {
         assert_eq!(dear.best_peer().map(|peer| peer.program), Some("iperf3"));
         assert_eq!(dear.outcome(), Some(CellOutcome::Behind));
         assert_eq!(series("tcp-100M", &values[..1]).outcome(), None);
+    }
+
+    #[test]
+    fn only_programs_far_behind_the_best_of_the_others_are_left_out() {
+        let values = [
+            ("linerate", Dialect::Iperf3, 1.0),
+            ("iperf3", Dialect::Iperf3, 7.5),
+            ("riperf3", Dialect::Iperf3, 8.0),
+            ("xfr", Dialect::Xfr, 10.0),
+            ("bare loop", Dialect::Bare, 2.0),
+        ];
+        assert_eq!(series("tcp-p1-up", &values).far_behind(), ["iperf3"]);
+        assert_eq!(series("tcp-100M", &values).far_behind(), ["xfr"]);
+        assert!(series("tcp-100M", &values[..1]).far_behind().is_empty());
     }
 }
