@@ -61,19 +61,23 @@ impl CellSeries {
         }
     }
 
-    /// Returns linerate with its best options: its last contender.
+    /// Returns linerate with the options that are best by the deciding figure, chosen as for the others.
     pub(super) fn own(&self) -> Option<&ContenderSeries> {
-        self.contenders.iter().rfind(|contender| contender.program == "linerate")
+        self.best(|contender| contender.program == "linerate")
     }
 
     /// Returns the best contender among the others, by the deciding figure.
     pub(super) fn best_peer(&self) -> Option<&ContenderSeries> {
+        self.best(|contender| contender.program != "linerate" && contender.dialect != Dialect::Bare)
+    }
+
+    /// Returns the best contender of those that `is_meant` selects, by the deciding figure.
+    fn best(&self, is_meant: impl Fn(&ContenderSeries) -> bool) -> Option<&ContenderSeries> {
         let (figure, more_is_better) = self.deciding();
-        let is_peer =
-            |contender: &&ContenderSeries| contender.program != "linerate" && contender.dialect != Dialect::Bare;
-        let known = self.contenders.iter().filter(is_peer).filter_map(|peer| Some((peer.median(figure)?, peer)));
+        let meant = self.contenders.iter().filter(|contender| is_meant(contender));
+        let known = meant.filter_map(|contender| Some((contender.median(figure)?, contender)));
         let order = |one: &(f64, _), other: &(f64, _)| one.0.total_cmp(&other.0);
-        if more_is_better { known.max_by(order) } else { known.min_by(order) }.map(|(_, peer)| peer)
+        if more_is_better { known.max_by(order) } else { known.min_by(order) }.map(|(_, contender)| contender)
     }
 
     /// Returns the labels of the programs that cannot become the best of the others any more: those [`FAR_BEHIND`] it.
@@ -88,9 +92,12 @@ impl CellSeries {
         self.contenders.iter().filter(is_far).map(|contender| contender.label.as_str()).collect()
     }
 
-    /// Returns the bare loop that receives as linerate with its best options does.
+    /// Returns the bare loop that receives as [`CellSeries::own`] does.
     pub(super) fn bare(&self) -> Option<&ContenderSeries> {
-        self.contenders.iter().rfind(|contender| contender.dialect == Dialect::Bare)
+        let has_options = |contender: &ContenderSeries| contender.label != contender.program;
+        let own = self.own().map(has_options)?;
+        let mut loops = self.contenders.iter().filter(|contender| contender.dialect == Dialect::Bare);
+        loops.rfind(|bare| !self.cell.is_transfer() || self.cell.is_udp() || has_options(bare) == own)
     }
 
     /// Returns the outcome of the deciding figure; `None` where one side is missing.
@@ -139,6 +146,25 @@ pub(super) mod tests {
         assert_eq!(dear.best_peer().map(|peer| peer.program), Some("iperf3"));
         assert_eq!(dear.outcome(), Some(CellOutcome::Behind));
         assert_eq!(series("tcp-100M", &values[..1]).outcome(), None);
+    }
+
+    #[test]
+    fn linerate_is_compared_by_its_better_options_with_the_bare_loop_that_has_them() {
+        let values = [
+            ("linerate", Dialect::Iperf3, 10.0),
+            ("linerate", Dialect::Iperf3, 9.0),
+            ("bare loop", Dialect::Bare, 11.0),
+            ("bare loop", Dialect::Bare, 12.0),
+        ];
+        for (cell, own, bare) in [("tcp-p1-up", "linerate", "bare loop"), ("tcp-100M", "linerate -x", "bare loop -x")] {
+            let mut series = series(cell, &values);
+            for contender in [1, 3] {
+                series.contenders[contender].label += " -x";
+            }
+            let label = |found: Option<&ContenderSeries>| found.map(|contender| contender.label.clone());
+            assert_eq!(label(series.own()).as_deref(), Some(own), "{cell}");
+            assert_eq!(label(series.bare()).as_deref(), Some(bare), "{cell}");
+        }
     }
 
     #[test]

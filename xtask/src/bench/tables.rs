@@ -12,8 +12,8 @@ pub(super) fn summary(cells: &[CellSeries]) -> String {
     let count = |outcome| cells.iter().filter(|cell| cell.outcome() == Some(outcome)).count();
     let mut text = format!(
         "Of {} cells, linerate is ahead of the best of the others in {}, behind in {}; in {} the interval holds 1.\n\n\
-         | cell | best of the others | goodput | processor time | machine's | wait | of the bare loop | |\n\
-         |---|---|---:|---:|---:|---:|---:|---|\n",
+         | cell | linerate | best of the others | goodput | processor time | machine's | wait | of the bare loop | |\n\
+         |---|---|---|---:|---:|---:|---:|---:|---|\n",
         cells.len(),
         count(CellOutcome::Ahead),
         count(CellOutcome::Behind),
@@ -32,8 +32,9 @@ pub(super) fn summary(cells: &[CellSeries]) -> String {
         };
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} | {outcome} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {outcome} |",
             cell.cell.title,
+            own.map_or("–", |own| own.label.as_str()),
             peer.map_or("–", |peer| peer.label.as_str()),
             against(peer, Figure::Goodput),
             against(peer, Figure::Cpu),
@@ -148,8 +149,8 @@ mod tests {
             text.starts_with("Of 3 cells, linerate is ahead of the best of the others in 1, behind in 1; in 1 "),
             "{text}"
         );
-        let ahead = "| TCP, -P 1, up | iperf3 | 2.00 [2.00, 2.00] | – | – | – | – | ahead |";
-        let behind = "| start-up (`--version`) | iperf3 | – | – | – | 2.00 [2.00, 2.00] | – | **behind** |";
+        let ahead = "| TCP, -P 1, up | linerate | iperf3 | 2.00 [2.00, 2.00] | – | – | – | – | ahead |";
+        let behind = "| start-up (`--version`) | linerate | iperf3 | – | – | – | 2.00 [2.00, 2.00] | – | **behind** |";
         assert!(text.contains(ahead) && text.contains(behind), "{text}");
         assert!(transfers(&cells).contains("| TCP, -P 1, up | linerate | 20.02 Gbit/s | – | – | – | – | – | – |"));
         assert!(waits(&cells).contains("|  | iperf3 | 2.0 ms |"));
