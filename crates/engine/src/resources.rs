@@ -94,7 +94,7 @@ pub(crate) struct ServerResources {
     rate: Option<Arc<ServerRate>>,
     /// Rate of requests, in which each counts as a byte.
     requests: Arc<ServerRate>,
-    /// Streams that may watch the clock instead of sleeping, each on a processor of its own.
+    /// Streams that watch the clock instead of sleeping, each on a processor of its own.
     busy_waits: AtomicUsize,
     /// Notified when memory or descriptors are returned.
     released: Condvar,
@@ -147,9 +147,8 @@ impl ServerResources {
     /// A budget of `memory`, `descriptors` and `rate`.
     pub(crate) fn limited(memory: ByteCount, descriptors: u64, rate: Option<BitRate>) -> Arc<Self> {
         let requests = ServerRate::new(ByteCount::new(MAX_REQUESTS_PER_SECOND).rate_over(Duration::from_secs(1)));
-        let busy_waits = AtomicUsize::new(host::cpu_count().get() / 2);
         let rate = rate.map(ServerRate::new);
-        let (state, released, displacer) = Default::default();
+        let (state, busy_waits, released, displacer) = Default::default();
         Arc::new(Self { memory, descriptors, state, rate, requests, busy_waits, released, displacer })
     }
 
@@ -323,8 +322,10 @@ impl ResourceAccount {
     /// Permits a stream to watch the clock, while the claim exists: at a server, half of its processors do so at most.
     pub(crate) fn claim_busy_wait(&self) -> Option<BusyWaitClaim> {
         let Some(SessionShare { server, .. }) = &self.0 else { return Some(BusyWaitClaim(None)) };
-        let less = |left: usize| left.checked_sub(1);
-        let claimed = server.busy_waits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        // Counted at a claim: few tests make one, and reading a control group's quota takes a dozen system calls.
+        let most = host::cpu_count().get() / 2;
+        let more = |claimed: usize| (claimed < most).then_some(claimed + 1);
+        let claimed = server.busy_waits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
         claimed.then(|| BusyWaitClaim(Some(Arc::clone(server))))
     }
 
@@ -388,7 +389,7 @@ pub(crate) struct BusyWaitClaim(Option<Arc<ServerResources>>);
 impl Drop for BusyWaitClaim {
     fn drop(&mut self) {
         if let Some(server) = &self.0 {
-            server.busy_waits.fetch_add(1, Ordering::Relaxed);
+            server.busy_waits.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

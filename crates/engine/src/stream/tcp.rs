@@ -380,7 +380,8 @@ pub(super) fn receive(job: &StreamJob, cipher: Option<Box<DataCipher>>) -> Resul
     // It is unknown which of several streams is near its end.
     let several = job.options.parameters.parallel.get() > 1;
     let streams = job.options.parameters.parallel.to_usize();
-    let is_crowded = streams > host::cpu_count().get();
+    // One stream never is, and counting the processors takes a dozen system calls.
+    let is_crowded = streams > 1 && streams > host::cpu_count().get();
     let mut low_water = LowWaterMark::new(job.options.parameters.window, is_crowded, clock::monotonic_now());
     let mut slow_reader = job.options.read_rate.map(|rate| SlowReader { rate, next: clock::monotonic_now() });
     while !job.shared.stopping() {
