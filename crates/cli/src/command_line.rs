@@ -45,7 +45,8 @@ pub(crate) fn adapted(arguments: &[OsString], is_command: impl Fn(&str) -> bool)
     let first = rest.peek().and_then(|first| first.to_str());
     let takes_host = match first {
         Some(name) if HOST_COMMANDS.contains(&name) => true,
-        Some(name) if !is_command(name) && is_host(name) => {
+        // In this order: it takes the definitions of all commands to know one.
+        Some(name) if is_host(name) && !is_command(name) => {
             adapted.push("test".into());
             false
         }

@@ -76,6 +76,11 @@ fn run() -> ExitCode {
     if matches!(own_arguments.as_slice(), [first, second] if first == "serve" && second == "--session") {
         return cmd::serve::run_session().into();
     }
+    // Without the definitions of all commands, whose building is half of a start.
+    if matches!(own_arguments.as_slice(), [only] if only == "--version" || only == "-V") {
+        console::data(concat!("linerate ", env!("CARGO_PKG_VERSION"), "\n"));
+        return ExitStatus::Success.into();
+    }
     let own_arguments = command_line::adapted(&own_arguments, command_line::is_command);
     let mut app = match command_line::parse(&own_arguments) {
         Ok(app) => app,
