@@ -167,6 +167,72 @@ fn a_stamp_reflector_suffices_for_delays_and_losses() {
     reasons_are_given(&document);
 }
 
+/// `linerate path` with a stream of 200 packets to this port.
+fn stream(port: u16, more: &[&str]) -> std::process::Command {
+    let mut command = linerate();
+    command.args(["path", "127.0.0.1", "--stamp-port", &port.to_string(), "--count", "200", "--json", "--quiet"]);
+    command.args(more);
+    command
+}
+
+#[test]
+fn a_stream_at_a_rate_has_figures_of_both_directions_from_a_reflector_alone() {
+    let stamp = free_port();
+    let _server = serve(&["--stamp-port", &stamp.to_string()]);
+    let document = run(stream(stamp, &["--bitrate", "2M", "--size", "500"]), LIMIT).expect_code(0).json();
+    assert_eq!(text(&document, "/peer"), "stamp");
+    for way in ["up", "down"] {
+        let packets = &document[way]["packets"];
+        assert_eq!((count(packets, "/sent"), count(packets, "/packet_bytes")), (200, 500), "{way}");
+        assert_eq!(maybe(packets, "/loss"), Some(0.0), "{way}: {packets}");
+        assert!(maybe(packets, "/delay_variation/p99_ns").is_some(), "{way}: {packets}");
+        let sent = number(packets, "/sent_bits_per_second");
+        assert!(sent <= 2e6 * 1.05, "{way}: never more than asked for: {packets}");
+    }
+    reasons_are_given(&document);
+}
+
+#[test]
+fn a_stream_in_one_direction_is_measured_where_it_arrives() {
+    let port = free_port();
+    let receiver = Process::start(stream(port, &["--receive"]));
+    // The port is open when the kernel refuses a second socket there.
+    assert!(eventually(LIMIT, || std::net::UdpSocket::bind(("0.0.0.0", port)).is_err()), "{}", receiver.stderr());
+    let sent = run(stream(port, &["--bitrate", "2M"]), LIMIT).expect_code(0).json();
+    assert_eq!(text(&sent, "/peer"), "bare");
+    assert!(sent["up"]["packets"]["received"].is_null() && sent["down"]["packets"].is_null(), "{sent}");
+    let document = receiver.finish(LIMIT).expect_code(0).json();
+    assert_eq!((text(&document, "/peer"), text(&document, "/address")), ("stamp_sender", "127.0.0.1"));
+    let packets = &document["down"]["packets"];
+    assert_eq!((count(packets, "/sent"), count(packets, "/received")), (200, 200), "{packets}");
+    assert!(maybe(packets, "/delay_variation/p99_ns").is_some() && packets["one_way_delay"].is_null(), "{packets}");
+    assert!(document["up"]["packets"].is_null() && document["rtt"]["best"].is_null());
+    reasons_are_given(&document);
+}
+
+#[test]
+fn a_stream_to_a_closed_port_ends_with_the_reason() {
+    let ended = run(stream(free_port(), &["--bitrate", "2M"]), LIMIT).expect_code(3);
+    assert!(ended.stderr.contains("nothing listens on UDP port"), "{}", ended.stderr);
+    assert!(count(&ended.json(), "/up/packets/sent") < 200);
+}
+
+#[test]
+fn in_the_lab_each_loss_of_a_stream_has_its_direction() {
+    let path = OwnPath::new(
+        "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\n\
+         [link.forward]\nloss = \"2 %\"\n[link.backward]\nloss = \"5 %\"\n",
+    );
+    let script = "linerate path far --bitrate 4M --count 4000 --json --quiet";
+    let document = run(lab_command(&path.file, &["sh", "-c", script]), LIMIT).expect_code(0).json();
+    let loss = |way: &str| number(&document, &format!("/{way}/packets/loss"));
+    assert!((loss("up") - 0.02).abs() < 0.01, "{}", document["up"]);
+    assert!((loss("down") - 0.05).abs() < 0.015, "{}", document["down"]);
+    for way in ["up", "down"] {
+        assert!(number(&document, &format!("/{way}/packets/delay_variation/p99_ns")) < 2e6, "{}", document[way]);
+    }
+}
+
 #[test]
 fn a_missing_server_is_reported() {
     let mut command = linerate();

@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub enum PathSource {
     /// Measured first.
-    Measure(PathOptions),
+    Measure(Box<PathOptions>),
     /// Measured a short time ago.
     Known(Box<PathDocument>),
     /// Unknown: only the transfer is measured.

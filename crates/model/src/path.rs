@@ -76,6 +76,13 @@ impl PathDocument {
         let nothing = PathDirection::default();
         self.route.is_some() && self.up == nothing && self.down == nothing
     }
+
+    /// True when only a stream of a given rate was sent (`linerate path --bitrate`) or received (`--receive`).
+    #[must_use]
+    pub fn is_stream_only(&self) -> bool {
+        let packets = [&self.up, &self.down].into_iter().filter_map(|end| end.packets.as_ref());
+        packets.into_iter().any(|one| one.sent_bits_per_second.or(one.received_bits_per_second).is_some())
+    }
 }
 
 /// Kind of server on the remote host.
@@ -89,6 +96,8 @@ pub enum PeerKind {
     Iperf3,
     /// STAMP reflector.
     Stamp,
+    /// Sender of STAMP packets, to which nothing was sent.
+    StampSender,
     /// Host without any of them.
     Bare,
     /// HTTP server of responsiveness tests.
@@ -324,6 +333,10 @@ pub struct PacketMetrics {
     pub packet_bytes: u64,
     /// Mean time between probes.
     pub interval_ns: u64,
+    /// IP-layer rate at which they were sent; only where a rate was asked for (`--bitrate`).
+    pub sent_bits_per_second: Option<f64>,
+    /// IP-layer rate at which they arrived; only for streams of a given rate.
+    pub received_bits_per_second: Option<f64>,
 }
 
 /// Treatment of IP header marks on the path.

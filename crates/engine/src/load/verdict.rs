@@ -404,7 +404,7 @@ fn explain(document: &mut LoadDocument, evidence: &LoadEvidence) {
     let mut missing: Vec<(String, String)> = Vec::new();
     let peer = match document.peer {
         PeerKind::Linerate => "no probe of this kind was answered",
-        PeerKind::Iperf3 | PeerKind::Stamp => {
+        PeerKind::Iperf3 | PeerKind::Stamp | PeerKind::StampSender => {
             "an iperf3 server does not answer these probes: start a linerate there (`linerate serve`)"
         }
         PeerKind::Bare => "the host has no measurement service: start a linerate there (`linerate serve`)",

@@ -15,10 +15,12 @@
 //! | `hops` | routers of the path |
 //! | `search`, `policer` | capacity, by [`linerate_analysis::capacity`], and policers, by a stream above it |
 //! | `bare`, `stamp`, `iperf3` | other peers |
+//! | `blind` | a stream at a rate without a control connection, sent or received |
 //! | `echo`, `handshake`, `tcp` | measurements that every host allows |
 
 mod bare;
 mod below_capacity;
+mod blind;
 mod convert;
 mod echo;
 mod handshake;
@@ -49,6 +51,7 @@ use linerate_units::{BitRate, ByteCount, PacketCount, Port};
 use crate::course::{self, AbortReason, FarService};
 use crate::probe::messages::FarFacts;
 use crate::probe::{ProbeError, ProbeTarget};
+pub use blind::BlindStream;
 pub use hops::{HopOptions, HopsSnapshot, LabelOptions};
 use record::PathRecord;
 
@@ -73,6 +76,8 @@ pub struct PathOptions {
     pub route: Box<HopOptions>,
     /// True when nothing but the routers is measured.
     pub only_hops: bool,
+    /// Stream that is sent or received as the whole measurement, without a control connection.
+    pub blind: Option<BlindStream>,
     /// True when the capacity is searched, which fills the path for some seconds per direction.
     pub capacity: bool,
     /// Highest rate to try; `None` for the limit of this host.
@@ -95,6 +100,7 @@ impl PathOptions {
             hops: true,
             route: Box::default(),
             only_hops: false,
+            blind: None,
             capacity: true,
             max_rate: None,
             max_traffic: None,
@@ -121,6 +127,10 @@ pub enum PathPhase {
     CapacityDown,
     /// Policer detection.
     Policer,
+    /// The wait for the first packet of a stream.
+    Waiting,
+    /// A stream at a rate, sent or received.
+    Stream,
 }
 
 impl PathPhase {
@@ -136,6 +146,8 @@ impl PathPhase {
             Self::CapacityUp => "capacity up",
             Self::CapacityDown => "capacity down",
             Self::Policer => "policer",
+            Self::Waiting => "waiting",
+            Self::Stream => "stream",
         }
     }
 }
@@ -187,6 +199,9 @@ fn measure(record: &mut PathRecord<'_>) -> Result<(), AbortReason> {
     if record.options.only_hops {
         return hops::measure_alone(record);
     }
+    if let Some(stream) = record.options.blind {
+        return blind::measure(record, stream);
+    }
     record.phase(PathPhase::Connect, Duration::from_millis(500));
     match course::far_end(&record.options.target, record.stop)? {
         FarService::Probes(session) => linerate::measure(record, &session),
@@ -207,6 +222,7 @@ const fn unknown_reason(peer: PeerKind) -> &'static str {
         PeerKind::Linerate => "the far end did not take part",
         PeerKind::Iperf3 => "an iperf3 server does not report it: start a linerate at the far end (`linerate serve`)",
         PeerKind::Stamp => "a STAMP reflector does not report it: start a linerate at the far end (`linerate serve`)",
+        PeerKind::StampSender => "nothing was sent to the sender of the stream (--receive)",
         PeerKind::Bare | PeerKind::Http => {
             "the host has no measurement service: start a linerate at the far end (`linerate serve`)"
         }

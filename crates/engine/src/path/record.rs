@@ -13,13 +13,17 @@ use linerate_sys::time_stamp::StampSource;
 use linerate_units::serde::nanoseconds;
 use linerate_units::{ByteCount, MonotonicTime};
 
-use super::{PathEvent, PathOptions, PathOutcome, PathPhase};
+use super::{BlindStream, PathEvent, PathOptions, PathOutcome, PathPhase};
 use crate::course::{self, AbortReason};
 use crate::probe::ProbeError;
 use crate::probe::messages::FarFacts;
 
 /// Reason for missing figures of a measurement of hops.
 const ONLY_HOPS: &str = "only the hops were measured (--hops)";
+
+/// Reasons for missing figures of a stream without a control connection.
+const ONLY_SENT: &str = "only a stream was sent (--bitrate)";
+const ONLY_RECEIVED: &str = "only a stream was received (--receive)";
 
 /// The document while it is filled, and its observer.
 pub(super) struct PathRecord<'a> {
@@ -189,7 +193,12 @@ impl<'a> PathRecord<'a> {
             Outcome::Failed | Outcome::PeerTerminated => self.fill_unknown("the measurement failed before"),
         }
         self.document.termination = termination;
-        let reason = if self.options.only_hops { ONLY_HOPS } else { super::unknown_reason(self.document.peer) };
+        let reason = match self.options.blind {
+            _ if self.options.only_hops => ONLY_HOPS,
+            Some(BlindStream::Send { .. }) => ONLY_SENT,
+            Some(BlindStream::Receive { .. }) => ONLY_RECEIVED,
+            None => super::unknown_reason(self.document.peer),
+        };
         self.fill_unknown(reason);
         PathOutcome {
             document: self.document,

@@ -11,6 +11,7 @@ use linerate_units::Port;
 pub(super) fn next_command(run: &RunDocument) -> Option<String> {
     let target = Target::of(run)?;
     match &run.result {
+        RunResult::Path(path) if path.is_stream_only() => None,
         RunResult::Throughput(_) | RunResult::Path(_) | RunResult::Rfc6349(_) => Some(target.command("diagnose")),
         RunResult::Load(document) => shape(document, run, &target),
         RunResult::Diagnose(document) => after_diagnosis(document.verdicts.first()?.cause, &target),

@@ -19,9 +19,7 @@ pub fn sentence(document: &PathDocument) -> String {
     parts.extend(document.route.iter().flat_map(route::mtu_drops));
     let carries = carries(document);
     let trouble = match parts.len() {
-        0 if document.peer == PeerKind::Linerate && document.up.packets.is_some() => {
-            "no losses, no reordering".to_owned()
-        }
+        0 if has_order(document) => "no losses, no reordering".to_owned(),
         0 => String::new(),
         _ => parts.join("; "),
     };
@@ -33,13 +31,36 @@ pub fn sentence(document: &PathDocument) -> String {
     }
 }
 
+/// True when losses and order are known of what was sent.
+fn has_order(document: &PathDocument) -> bool {
+    let is_known = |end: &PathDirection| end.packets.as_ref().is_some_and(|packets| packets.reordering.is_some());
+    match document.peer {
+        PeerKind::Linerate => document.up.packets.is_some(),
+        PeerKind::StampSender => is_known(&document.down),
+        _ => document.is_stream_only() && is_known(&document.up) && is_known(&document.down),
+    }
+}
+
+/// Rates of a stream, sent and arrived.
+fn streamed(document: &PathDocument) -> Vec<String> {
+    let shown = |rate: f64| display::rate(BitRate::from_bits_per_second(rate));
+    let ends = [("up", "arrival unknown", &document.up), ("down", "none arrived", &document.down)];
+    let part = |(name, none, end): (&str, &str, &PathDirection)| {
+        let packets = end.packets.as_ref()?;
+        let arrived =
+            packets.received_bits_per_second.map_or_else(|| none.to_owned(), |rate| format!("{} arrived", shown(rate)));
+        Some(format!("{} sent {name}, {arrived}", shown(packets.sent_bits_per_second?)))
+    };
+    ends.into_iter().filter_map(part).collect()
+}
+
 fn carries(document: &PathDocument) -> String {
     let rate = |end: &PathDirection| {
         let capacity = end.capacity.as_ref()?;
         let rate = display::rate(BitRate::from_bits_per_second(capacity.bits_per_second));
         Some(if capacity.at_least { format!("at least {rate}") } else { rate })
     };
-    let mut parts = Vec::new();
+    let mut parts = if document.is_stream_only() { streamed(document) } else { Vec::new() };
     parts.extend(rate(&document.up).map(|rate| format!("{rate} up")));
     parts.extend(rate(&document.down).map(|rate| format!("{rate} down")));
     let rtt = document.rtt.best.as_ref();

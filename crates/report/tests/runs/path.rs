@@ -60,6 +60,8 @@ fn direction(rate: f64, loss: f64) -> PathDirection {
             rfc3550_jitter_ns: Some(298_000),
             packet_bytes: 100,
             interval_ns: 10 * MILLISECOND,
+            sent_bits_per_second: None,
+            received_bits_per_second: None,
         }),
         marks: Some(PathMarks {
             ecn: vec![fate(HeaderMark::Ect0, 2, Some(2)), fate(HeaderMark::Ce, 3, Some(3))],

@@ -79,7 +79,7 @@ fn options(arguments: &DiagnoseArguments, host: &str) -> Result<DiagnoseOptions,
     parameters.kernel_events = arguments.kernel_events;
     let transfer = ClientOptions::new(&target, parameters, None);
     let path = path_options(target, !arguments.no_capacity);
-    let path = if arguments.no_path { PathSource::Unknown } else { PathSource::Measure(path) };
+    let path = if arguments.no_path { PathSource::Unknown } else { PathSource::Measure(Box::new(path)) };
     Ok(DiagnoseOptions { path, transfer })
 }
 

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use linerate_engine::path::{HopOptions, LabelOptions};
+use linerate_engine::path::{BlindStream, HopOptions, LabelOptions};
+use linerate_engine::probe::messages::SendOrder;
 use linerate_model::autonomous_systems::AutonomousSystemTable;
 use linerate_sys::describe_os_error;
-use linerate_units::{BitRate, ByteCount, Port};
+use linerate_units::{BitRate, ByteCount, PacketCount, Port};
 
 use crate::cmd::measurement::MeasurementArguments;
 use crate::progress::LiveArguments;
@@ -25,7 +26,7 @@ pub(crate) struct PathArguments {
     /// UDP port of a STAMP reflector, used when no linerate answers
     #[arg(long, default_value = "862", value_name = "PORT", value_parser = values::port)]
     pub(crate) stamp_port: Port,
-    /// Packets per direction; with --hops rounds [default: 1000; 10 rounds, with --live until stopped]
+    /// Packets per direction; with --hops rounds [default: 1000; 10 rounds, with --live until stopped; 10 s of --bitrate]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) count: Option<u64>,
     /// Mean time between two packets, longer on slow links; with --hops between rounds [default: 5ms; 1s]
@@ -58,6 +59,56 @@ pub(crate) struct PathArguments {
     /// Options common to all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,
+    /// Stream without a control connection.
+    #[command(flatten)]
+    pub(crate) stream: StreamArguments,
+}
+
+/// A stream without a control connection.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Without a control connection")]
+pub(crate) struct StreamArguments {
+    /// Only send UDP at this IP-layer rate; a STAMP reflector returns as much as it receives
+    #[arg(long, conflicts_with_all = OTHER_PARTS, value_name = "RATE", value_parser = values::rate)]
+    pub(crate) bitrate: Option<BitRate>,
+    /// Size of the IP packets of --bitrate
+    #[arg(long, requires = "bitrate", default_value = "1250", value_name = "BYTES", value_parser = packet_size)]
+    pub(crate) size: ByteCount,
+    /// Only receive the stream that HOST sends so, and send nothing: for paths in one direction
+    #[arg(long, conflicts_with_all = OTHER_PARTS, conflicts_with = "bitrate")]
+    pub(crate) receive: bool,
+}
+
+/// Options of what a stream without a control connection leaves out.
+const OTHER_PARTS: [&str; 7] = ["no_capacity", "no_mtu", "max_rate", "max_traffic", "periodic", "interval", "hops"];
+
+/// Time of a stream, unless a number of packets is given.
+const STREAM_TIME: Duration = Duration::from_secs(10);
+
+impl StreamArguments {
+    /// The stream, if one was asked for.
+    pub(super) fn stream(&self, count: Option<u64>) -> Result<Option<BlindStream>, String> {
+        let count = count.map(PacketCount::new);
+        let Some(rate) = self.bitrate else {
+            return Ok(self.receive.then_some(BlindStream::Receive { count }));
+        };
+        let interval = rate.time_to_send(self.size).filter(|interval| !interval.is_zero());
+        let interval = interval.ok_or("--bitrate: the rate must be above 0, and below a packet per nanosecond")?;
+        let within = u64::try_from(STREAM_TIME.as_nanos() / interval.as_nanos()).unwrap_or(u64::MAX);
+        let count = count.unwrap_or(PacketCount::new(within.clamp(10, BlindStream::MOST.get())));
+        let time = interval.mul_f64(count.as_f64());
+        if time > SendOrder::LONGEST {
+            let seconds = time.as_secs();
+            return Err(format!("{} packets at this rate take {seconds} s: at most an hour (--count)", count.get()));
+        }
+        Ok(Some(BlindStream::Send { rate, packet: self.size, count }))
+    }
+}
+
+fn packet_size(text: &str) -> Result<ByteCount, String> {
+    let (least, most) = (BlindStream::SMALLEST, BlindStream::LARGEST);
+    let size = text.parse().ok().map(ByteCount::new).filter(|size| (least..=most).contains(size));
+    size.ok_or_else(|| format!("expected {} to {} bytes of an IP packet", least.get(), most.get()))
 }
 
 /// Hops of the path.

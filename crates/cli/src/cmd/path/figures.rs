@@ -6,8 +6,8 @@ use linerate_analysis::statistics::{BlockSample, BootstrapSettings, DEFAULT_BLOC
 use linerate_documents::run::{ChartPanel, FigureUnit, ImprovementDirection, RunFigure};
 use linerate_engine::path::PathOutcome;
 use linerate_model::path::{CapacityLimiter, PathDirection, PathDocument, RttMethod};
-use linerate_units::MonotonicTime;
 use linerate_units::serde::nanoseconds;
+use linerate_units::{BitRate, MonotonicTime, display};
 
 /// Seed of the bootstrap; the same run gives the same intervals.
 const BOOTSTRAP_SEED: u64 = 8337;
@@ -20,6 +20,13 @@ pub(super) fn all_figures(outcome: &PathOutcome) -> Vec<RunFigure> {
         return figures;
     }
     let ends = [("up", &document.up), ("down", &document.down)];
+    if document.is_stream_only() {
+        figures.extend(ends.map(|(name, end)| arrival_rate(document, name, end)));
+        figures.extend(ends.map(|(name, end)| loss(document, name, end)));
+        figures.extend(ends.map(|(name, end)| jitter(document, name, end)));
+        figures.extend(ends.map(|(name, end)| reordering(document, name, end)));
+        return figures;
+    }
     figures.extend(ends.map(|(name, end)| capacity(document, name, end)));
     figures.extend(ends.map(|(name, end)| loss(document, name, end)));
     figures.extend(ends.map(|(name, end)| jitter(document, name, end)));
@@ -103,6 +110,19 @@ fn loss(document: &PathDocument, name: &str, end: &PathDirection) -> RunFigure {
     if let Some(packets) = &end.packets {
         (figure.value, figure.low, figure.high) = (packets.loss, packets.loss_low, packets.loss_high);
         figure.count = Some(packets.sent);
+    }
+    with_reason(document, figure, &format!("{name}.packets"))
+}
+
+/// Rate at which a stream arrived; as much as was sent at most.
+fn arrival_rate(document: &PathDocument, name: &str, end: &PathDirection) -> RunFigure {
+    let title = format!("Arrived {name}");
+    let mut figure =
+        RunFigure::new(format!("arrived_{name}"), title, FigureUnit::BitsPerSecond, ImprovementDirection::Higher);
+    if let Some(packets) = &end.packets {
+        figure.value = packets.received_bits_per_second;
+        let shown = |rate| display::rate(BitRate::from_bits_per_second(rate));
+        figure.note = packets.sent_bits_per_second.map(|rate| format!("of {} that were sent", shown(rate)));
     }
     with_reason(document, figure, &format!("{name}.packets"))
 }

@@ -47,7 +47,8 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
     let outcome = path::run(&options, Some(stop), &mut |event| progress.event(event));
     progress.finish();
     crate::progress::close_picture();
-    let measured = outcome.document.rtt.best.is_some() || !outcome.document.hops.is_empty();
+    let document = &outcome.document;
+    let measured = document.rtt.best.is_some() || !document.hops.is_empty() || document.is_stream_only();
     let exit = match (outcome.document.termination.outcome(), measured) {
         (Outcome::Complete, _) => ExitStatus::Success,
         (Outcome::Interrupted, _) | (_, true) => ExitStatus::Partial,
@@ -72,6 +73,10 @@ fn planned(arguments: &PathArguments) -> Vec<&'static str> {
     if arguments.hops.hops {
         return vec![PathPhase::Hops.name()];
     }
+    if arguments.stream.receive || arguments.stream.bitrate.is_some() {
+        let waiting = [PathPhase::Waiting].into_iter().filter(|_| arguments.stream.receive);
+        return waiting.chain([PathPhase::Stream]).map(PathPhase::name).collect();
+    }
     let capacity = [PathPhase::CapacityUp, PathPhase::CapacityDown, PathPhase::Policer];
     let always = [PathPhase::Idle, PathPhase::Marks, PathPhase::Hops];
     let mtu = [PathPhase::PathMtu].into_iter().filter(|_| !arguments.no_mtu);
@@ -84,6 +89,7 @@ fn options(arguments: &PathArguments) -> Result<PathOptions, String> {
     let without_server = arguments.no_server || arguments.stamp_port != Port::STAMP;
     let target = ProbeTarget { without_server, ..arguments.common.target(&arguments.host) };
     let count = arguments.count.unwrap_or(DEFAULT_COUNT);
+    let blind = arguments.stream.stream(arguments.count)?;
     if count < MIN_COUNT && !arguments.hops.hops {
         return Err(format!(
             "--count {count}: loss and delay need {MIN_COUNT} packets or more (rounds of --hops need not)"
@@ -100,6 +106,7 @@ fn options(arguments: &PathArguments) -> Result<PathOptions, String> {
         max_traffic: arguments.max_traffic,
         route: Box::new(arguments.route()?),
         only_hops: arguments.hops.hops,
+        blind,
         ..PathOptions::new(target)
     })
 }

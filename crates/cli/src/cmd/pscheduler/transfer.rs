@@ -101,7 +101,7 @@ impl PreparedTransfer {
     fn run_tcp(&self, test: &Specification, give_up: MonotonicTime) -> Performance {
         let spec = &test.values;
         let path = match test.kind {
-            TestKind::Diagnose => PathSource::Measure(path_options(self.target.clone(), !spec.no_capacity)),
+            TestKind::Diagnose => PathSource::Measure(Box::new(path_options(self.target.clone(), !spec.no_capacity))),
             _ => PathSource::Unknown,
         };
         let options = DiagnoseOptions { path, transfer: self.client_options(spec, None) };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use linerate_engine::server::DialTarget;
-use linerate_units::{BitRate, Port};
+use linerate_units::{BitRate, PacketCount, Port};
 
 use crate::cmd::measurement::NetworkArguments;
 use crate::cmd::tls::ServeTlsArguments;
@@ -59,6 +59,9 @@ pub(crate) struct ServeArguments {
     /// Answer only STAMP senders that have this key (authenticated mode): a file with hexadecimal digits or the key itself
     #[arg(long, conflicts_with = "no_stamp", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) stamp_key_file: Option<PathBuf>,
+    /// STAMP packets of up to 1500 bytes answered per second for one source, an IPv4 address or an IPv6 /64
+    #[arg(long, conflicts_with = "no_stamp", default_value = "5000", value_name = "N", value_parser = stamp_rate)]
+    pub(crate) stamp_rate: PacketCount,
     /// Answer no STAMP senders, as --stamp-port 0
     #[arg(long, conflicts_with = "stamp_port")]
     pub(crate) no_stamp: bool,
@@ -115,6 +118,12 @@ pub(crate) struct ServeArguments {
     /// The network side.
     #[command(flatten)]
     pub(crate) network: NetworkArguments,
+}
+
+/// Parses a number of packets per second: each of at most 1,000,000 is answered with as many bytes.
+fn stamp_rate(text: &str) -> Result<PacketCount, String> {
+    let rate = text.parse().ok().filter(|rate| (1..=1_000_000).contains(rate));
+    rate.map(PacketCount::new).ok_or_else(|| "expected 1 to 1000000 packets per second".to_owned())
 }
 
 /// Parses `HOST` or `HOST:PORT`.

@@ -1,4 +1,4 @@
-//! STAMP options: `--stamp-port`, `--stamp-key-file`, `--no-stamp`.
+//! STAMP options: `--stamp-port`, `--stamp-key-file`, `--stamp-rate`, `--no-stamp`.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -26,7 +26,12 @@ pub(super) fn stamp_options(arguments: &ServeArguments) -> Result<Option<StampOp
     }
     let keys = arguments.stamp_key_file.as_deref().map(key).transpose()?;
     let mode = if keys.is_some() { AuthenticationMode::Authenticated } else { AuthenticationMode::Unauthenticated };
-    let reflector = ReflectorOptions { mode, keys: keys.into_iter().collect(), ..ReflectorOptions::default() };
+    let reflector = ReflectorOptions {
+        mode,
+        keys: keys.into_iter().collect(),
+        rate_per_source: arguments.stamp_rate,
+        ..ReflectorOptions::default()
+    };
     Ok(Some(StampOptions { port: arguments.stamp_port.and_then(Port::new), reflector }))
 }
 

@@ -406,7 +406,20 @@ fn metrics(
     clocks: Option<&ClockRelation>,
 ) -> PacketMetrics {
     let paced = &measured.paced[index(direction)];
-    let close = measured.close[index(direction)].as_ref();
+    PacketMetrics {
+        packet_bytes: (SIZE + way.headers).get(),
+        interval_ns: nanoseconds(plan.interval),
+        ..stream_metrics(paced, measured.close[index(direction)].as_ref(), direction, clocks)
+    }
+}
+
+/// Figures of a stream; order and copies also by a `close` one.
+pub(super) fn stream_metrics(
+    paced: &PacketStream,
+    close: Option<&PacketStream>,
+    direction: Direction,
+    clocks: Option<&ClockRelation>,
+) -> PacketMetrics {
     let loss = PacketLoss::of(paced, Duration::from_secs(2));
     let variation = DelayVariation::of(paced);
     let order = ReorderingMetrics::of(paced, close);
@@ -434,8 +447,7 @@ fn metrics(
         ipdv_mean_ns: variation.as_ref().and_then(|variation| variation.ipdv_mean).map(nanoseconds),
         spread_ns: variation.as_ref().map(|variation| nanoseconds(variation.spread)),
         rfc3550_jitter_ns: smoothed_jitter(paced),
-        packet_bytes: (SIZE + way.headers).get(),
-        interval_ns: nanoseconds(plan.interval),
+        ..PacketMetrics::default()
     }
 }
 
@@ -486,7 +498,7 @@ fn smoothed_jitter(stream: &PacketStream) -> Option<u64> {
 }
 
 /// One-way delays above the smallest, over time.
-fn one_way_series(
+pub(super) fn one_way_series(
     record: &mut PathRecord<'_>,
     stream: &PacketStream,
     direction: Direction,

@@ -229,7 +229,7 @@ impl<'a> TuningSession<'a> {
         let options = DiagnoseOptions {
             path: match &self.path {
                 Some(path) => PathSource::Known(Box::new(path.clone())),
-                None => PathSource::Measure(path_options(self.settings.target.clone(), true)),
+                None => PathSource::Measure(Box::new(path_options(self.settings.target.clone(), true))),
             },
             transfer: ClientOptions::new(&self.settings.target, self.settings.transfer.clone(), None),
         };

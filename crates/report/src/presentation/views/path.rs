@@ -21,7 +21,7 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, document: &PathDocum
     presentation.charts.extend(route::chart(document));
     presentation.tables.extend(tables(document));
     presentation.notes.extend(document.notes.iter().cloned());
-    presentation.notes.extend(peer_note(document.peer).filter(|_| !document.is_route_only()));
+    presentation.notes.extend(peer_note(document).filter(|_| !document.is_route_only()));
 }
 
 /// All tables of a path; the procedure of RFC 6349 begins with the same ones.
@@ -31,7 +31,7 @@ pub(super) fn tables(document: &PathDocument) -> Vec<ReportTable> {
     }
     let reasons = UnknownReasons::of(&document.unknown);
     let tables = [
-        Some(directions(document, reasons)),
+        Some(directions(document, reasons)).filter(|_| !document.is_stream_only()),
         Some(packets(document, reasons)),
         idle(&document.rtt),
         marks(document),
@@ -48,11 +48,16 @@ pub(super) fn direction_table(document: &PathDocument) -> Option<ReportTable> {
     directions(document, UnknownReasons::of(&document.unknown)).non_empty()
 }
 
-fn peer_note(peer: PeerKind) -> Option<String> {
-    let note = match peer {
+fn peer_note(document: &PathDocument) -> Option<String> {
+    let note = match document.peer {
+        PeerKind::Stamp if document.is_stream_only() => {
+            "The far end is a STAMP reflector, which returns each packet: as much came down as went up."
+        }
+        PeerKind::Bare if document.is_stream_only() => return None,
         PeerKind::Linerate => return None,
         PeerKind::Iperf3 => "The far end is an iperf3 server: figures that need linerate there are unknown.",
         PeerKind::Stamp => "The far end is a STAMP reflector: figures that need linerate there are unknown.",
+        PeerKind::StampSender => "The far end only sent: figures of the other direction and round trips are unknown.",
         PeerKind::Bare | PeerKind::Http => {
             "The far end answers no measurement protocol: only figures available from any host are known."
         }
@@ -160,6 +165,11 @@ fn policer(policer: &linerate_model::path::Policer) -> TableCell {
 fn packets(document: &PathDocument, reasons: UnknownReasons<'_>) -> ReportTable {
     let mut both = DirectionTable::new("packets", "Probe packets", document, reasons);
     both.packet("Sent", "sent", |packets| Some(Quantity::packets(packets.sent)));
+    if document.is_stream_only() {
+        let rate = |rate: Option<f64>| rate.map(Quantity::bits_per_second);
+        both.packet("Rate sent", "sent_bits_per_second", |packets| rate(packets.sent_bits_per_second));
+        both.packet("Rate arrived", "received_bits_per_second", |packets| rate(packets.received_bits_per_second));
+    }
     both.cells("Loss", "packets.loss", |end| end.packets.as_ref().and_then(loss));
     both.packet("Longest run of losses", "longest_loss_packets", |packets| {
         packets.longest_loss_packets.map(Quantity::packets)
