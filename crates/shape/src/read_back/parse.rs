@@ -27,8 +27,19 @@ impl core::error::Error for ReadBackError {}
 
 /// Parses `tc -j qdisc show`, of all interfaces or, with `device`, of that one.
 pub fn disciplines(text: &str, device: Option<&str>) -> Result<Vec<FoundDiscipline>, ReadBackError> {
-    let entries = entries(text, "queueing disciplines")?;
+    let entries = entries(&without_unknown_options(text), "queueing disciplines")?;
     Ok(entries.iter().filter_map(|entry| discipline(entry, device)).collect())
+}
+
+/// Removes what `tc` prints into its JSON for options of a kind that it does not know: `[Unknown qdisc, optlen=108]`.
+fn without_unknown_options(text: &str) -> String {
+    const BEGIN: &str = "[Unknown qdisc, optlen=";
+    let mut parts = text.split(BEGIN);
+    let mut clean = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        clean.push_str(part.split_once(']').map_or(part, |(_, after)| after));
+    }
+    clean
 }
 
 /// Parses `tc -j class show dev DEVICE`, as JSON or as text.

@@ -200,6 +200,19 @@ fn disciplines_are_read() {
     assert!(error.to_string().contains("queueing disciplines"), "{error}");
 }
 
+/// Answer of iproute2 6.1 on Linux 7.2.
+#[test]
+fn a_discipline_that_tc_does_not_know_is_read() {
+    let text = r#"[{"kind":"dualpi2","handle":"20:","dev":"v0","root":true,"refcnt":2,"options":{[Unknown qdisc, optlen=112] }},
+        {"kind":"dualpi2","handle":"30:","dev":"v1","parent":"1:20","options":{[Unknown qdisc, optlen=112] }}]"#;
+    let kinds: Vec<_> = disciplines(text, None).expect("read").into_iter().map(|one| (one.kind, one.device)).collect();
+    assert_eq!(
+        kinds,
+        [("dualpi2", "v0"), ("dualpi2", "v1")].map(|(kind, device)| (kind.to_owned(), device.to_owned()))
+    );
+    assert!(disciplines("[{\"options\":{[Unknown qdisc, optlen=", None).is_err());
+}
+
 #[test]
 fn classes_are_read_as_text_and_as_json() {
     let text = "class htb 1:1 root rate 220Kbit ceil 220Kbit burst 28b cburst 28b \n\
