@@ -11,6 +11,8 @@ mod support;
 mod autorate;
 #[path = "shape_lab/classes.rs"]
 mod classes;
+#[path = "shape_lab/dual_queue.rs"]
+mod dual_queue;
 #[path = "shape_lab/guest.rs"]
 mod guest;
 #[path = "shape_lab/hosts.rs"]

@@ -3,6 +3,7 @@
 use linerate_model::direction::Direction;
 use linerate_units::BitRate;
 
+use crate::policy::DualQueueOptions;
 use crate::traffic_classes::{MAX_CLASSES, TrafficClasses, parse_class_file};
 use crate::verify::PerDirection;
 
@@ -10,7 +11,8 @@ use crate::verify::PerDirection;
 pub type ShapeFuzzTarget = fn(&[u8]);
 
 /// Every target by name, as in `fuzz/fuzz_targets` and `fuzz/corpus`.
-pub const TARGETS: &[(&str, ShapeFuzzTarget)] = &[("shape_classes", shape_classes)];
+pub const TARGETS: &[(&str, ShapeFuzzTarget)] =
+    &[("shape_classes", shape_classes), ("shape_dual_queue", shape_dual_queue)];
 
 /// Parses text of any kind as a file of traffic classes: an error names a line or the file, and accepted classes have rates
 /// that fit below their groups and the link.
@@ -28,6 +30,19 @@ pub fn shape_classes(data: &[u8]) {
             assert!(errors.lines().all(is_named), "{errors}");
         }
     }
+}
+
+/// Parses text of any kind as options of `dualpi2`: what is accepted is written so that the same is read, and its
+/// arguments for `tc` are plain words.
+///
+/// # Panics
+///
+/// When one of these invariants is violated.
+pub fn shape_dual_queue(data: &[u8]) {
+    let Ok(options) = String::from_utf8_lossy(data).parse::<DualQueueOptions>() else { return };
+    assert_eq!(options.to_string().parse(), Ok(options));
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || " ._".contains(letter);
+    assert!(options.tc_arguments().chars().all(is_plain), "{options}");
 }
 
 fn check(classes: &TrafficClasses) {

@@ -35,6 +35,28 @@ fn shape_classes() {
     corpus::run_target(name, target, 20_000, &DICTIONARY);
 }
 
+/// Names, values and separators of the options of a dual queue.
+const DUAL_QUEUE: [&[u8]; 12] = [
+    b"tupdate=",
+    b"alpha=",
+    b"beta=",
+    b"coupling=",
+    b"step=",
+    b"protection=",
+    b"drop=enqueue",
+    b"overload=overflow",
+    b"split-gso=on",
+    b"1ms",
+    b"0.16",
+    b",",
+];
+
+#[test]
+fn shape_dual_queue() {
+    let (name, target) = TARGETS[1];
+    corpus::run_target(name, target, 20_000, &DUAL_QUEUE);
+}
+
 #[test]
 fn every_corpus_has_a_target() {
     let targets: Vec<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();

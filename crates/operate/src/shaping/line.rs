@@ -6,7 +6,7 @@ use linerate_model::direction::Direction;
 use linerate_shape::back_ends::BackEndId;
 use linerate_shape::link::{AccessLink, Framing, KEYWORDS, LinkLayer, parse_keywords};
 use linerate_shape::policy::{
-    FairnessUnit, QueueOptions, ReceivedMarks, TrafficImportance, TrafficPolicy, TrafficRule,
+    DualQueueOptions, FairnessUnit, QueueOptions, ReceivedMarks, TrafficImportance, TrafficPolicy, TrafficRule,
 };
 use linerate_shape::traffic_classes::TrafficClasses;
 use linerate_shape::verify::PerDirection;
@@ -70,6 +70,8 @@ pub struct LineRequest {
     pub ecn: PerDirection<Option<bool>>,
     /// Delay at which the queues aim, per direction
     pub target: PerDirection<Option<Duration>>,
+    /// Options of dualpi2, per direction
+    pub dual: PerDirection<DualQueueOptions>,
 }
 
 /// The words of a record.
@@ -147,6 +149,7 @@ impl LineRequest {
             "--bulk" => self.bulk.push(value.parse()?),
             "--ecn" => merge(&mut self.ecn, ecn(value)?),
             "--target" => merge(&mut self.target, queue_target(value)?),
+            "--dualpi2" => merge_dual(&mut self.dual, dual_queue(value)?),
             "--class" => self.classes.push(value.parse()?),
             "--classes" => self.class_file = Some(ClassFile::read(value)?),
             _ => return Err(format!("'{option}' is no option of a shaper")),
@@ -193,6 +196,10 @@ impl LineRequest {
             }
             if let Some(target) = self.target.of(direction) {
                 pair("target", format!("{}={}us", direction.name(), target.as_micros()));
+            }
+            let dual = self.dual.of(direction);
+            if !dual.is_default() {
+                pair("dualpi2", format!("{}:{dual}", direction.name()));
             }
         }
         for class in &self.classes {
@@ -258,7 +265,12 @@ impl LineRequest {
             translates_addresses: self.nat,
             divides_hosts: self.per_host,
             classes: self.traffic_classes()?,
-            queues: QueueOptions { ecn: self.ecn, target: self.target, filters_acknowledgements: self.ack_filter },
+            queues: QueueOptions {
+                ecn: self.ecn,
+                target: self.target,
+                dual: self.dual,
+                filters_acknowledgements: self.ack_filter,
+            },
             received_marks: match (self.wash, self.restore_dscp) {
                 (_, true) => ReceivedMarks::Restored,
                 (true, _) => ReceivedMarks::Washed,
@@ -337,6 +349,26 @@ pub fn queue_target(text: &str) -> Result<PerDirection<Option<Duration>>, String
     })
 }
 
+/// Reads options of `dualpi2`, such as `coupling=2,step=1ms`, or `up:` or `down:` before them.
+pub fn dual_queue(text: &str) -> Result<PerDirection<DualQueueOptions>, String> {
+    let mut options = PerDirection::default();
+    match text.split_once(':') {
+        None => {
+            let both = text.parse()?;
+            options = PerDirection { up: both, down: both };
+        }
+        Some(("up", text)) => options.up = text.parse()?,
+        Some(("down", text)) => options.down = text.parse()?,
+        Some((other, _)) => return Err(format!("unknown direction '{other}' (expected up or down)")),
+    }
+    Ok(options)
+}
+
+/// Adds later options of `dualpi2`: each counts where it has a value.
+pub fn merge_dual(sum: &mut PerDirection<DualQueueOptions>, later: PerDirection<DualQueueOptions>) {
+    *sum = PerDirection { up: sum.up.with(later.up), down: sum.down.with(later.down) };
+}
+
 fn per_direction<T: Copy>(
     text: &str,
     value: impl Fn(&str) -> Result<T, String>,
@@ -388,6 +420,7 @@ mod tests {
              --bulk host/192.0.2.0/24 --bulk protocol/47 --no-nat",
             "eth0 --up 1M --per-host --wash --ack-filter --ecn up=off --target down=8ms",
             "eth0 --up 1M --restore-dscp --ecn on --target 5ms",
+            "eth0 --up 1M --back-end htb+dualpi2 --dualpi2 coupling=2,step=1ms --dualpi2 down:alpha=0.16,drop=enqueue",
             "eth0 --up 1M --class 192.0.2.7+2001:db8::/64=400k:1M,100k --class mark/0x10=1M --oversubscribe",
         ] {
             let recorded = parsed(text);
@@ -423,6 +456,8 @@ mod tests {
         refused("eth0 --up 1M --ecn maybe");
         refused("eth0 --up 1M --target side=5ms");
         refused("eth0 --up 1M --target 2s");
+        refused("eth0 --up 1M --dualpi2 side:coupling=2");
+        refused("eth0 --up 1M --dualpi2 coupling=0");
         refused("eth0 --up 1M --class 192.0.2.7");
         refused("eth0 --up 1M --classes /does/not/exist");
     }

@@ -5,7 +5,8 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BACK_ENDS, BackEnd, cake, cake_mq, htb_bfifo, htb_fq_codel, htb_fq_pie, htb_sfq, lartc_cbq, lartc_htb, tbf,
+    BACK_ENDS, BackEnd, cake, cake_mq, htb_bfifo, htb_dualpi2, htb_fq_codel, htb_fq_pie, htb_sfq, lartc_cbq, lartc_htb,
+    tbf,
 };
 
 /// Identifier of a back end on the command line, in records and in documents.
@@ -23,6 +24,9 @@ pub enum BackEndId {
     /// HTB with `fq_pie` in its leaves.
     #[serde(rename = "htb+fq_pie")]
     HtbFqPie,
+    /// HTB with `dualpi2`.
+    #[serde(rename = "htb+dualpi2")]
+    HtbDualpi2,
     /// HTB with SFQ in its leaves.
     #[serde(rename = "htb+sfq")]
     HtbSfq,
@@ -48,6 +52,7 @@ impl BackEndId {
             Self::Cake => "cake",
             Self::HtbFqCodel => "htb+fq_codel",
             Self::HtbFqPie => "htb+fq_pie",
+            Self::HtbDualpi2 => "htb+dualpi2",
             Self::HtbSfq => "htb+sfq",
             Self::HtbBfifo => "htb+bfifo",
             Self::Tbf => "tbf",
@@ -82,6 +87,7 @@ impl BackEndId {
             Self::Cake => &cake::BACK_END,
             Self::HtbFqCodel => &htb_fq_codel::BACK_END,
             Self::HtbFqPie => &htb_fq_pie::BACK_END,
+            Self::HtbDualpi2 => &htb_dualpi2::BACK_END,
             Self::HtbSfq => &htb_sfq::BACK_END,
             Self::HtbBfifo => &htb_bfifo::BACK_END,
             Self::Tbf => &tbf::BACK_END,

@@ -8,6 +8,7 @@ mod class_tree;
 mod classify;
 mod host_leaves;
 mod htb_bfifo;
+mod htb_dualpi2;
 mod htb_fq_codel;
 mod htb_fq_pie;
 mod htb_sfq;
@@ -148,11 +149,11 @@ impl BackEnd {
 
 /// Refuses options of the policy that a back end or the kernel does not have.
 fn option_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRefusal> {
-    use BackEndId::{Cake, CakeMq, HtbFqCodel, HtbFqPie, LartcCbq, LartcHtb, Tbf};
+    use BackEndId::{Cake, CakeMq, HtbDualpi2, HtbFqCodel, HtbFqPie, LartcCbq, LartcHtb, Tbf};
     let (policy, capabilities) = (inputs.policy, inputs.capabilities);
     let is_cake = matches!(id, Cake | CakeMq);
-    let is_plain = matches!(id, Tbf | LartcHtb | LartcCbq);
-    let has_aqm = is_cake || matches!(id, HtbFqCodel | HtbFqPie);
+    let is_plain = matches!(id, Tbf | HtbDualpi2 | LartcHtb | LartcCbq);
+    let has_aqm = is_cake || matches!(id, HtbFqCodel | HtbFqPie | HtbDualpi2);
     let refusal = |reason: &str, way_out: &str| {
         Err(ShaperRefusal { back_end: Some(id), reason: reason.to_owned(), way_out: way_out.to_owned() })
     };
@@ -162,8 +163,14 @@ fn option_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRe
     for direction in Direction::BOTH {
         match policy.queues.ecn.of(direction) {
             Some(true) if !has_aqm => return refusal("it cannot mark packets (--ecn)", "use cake or htb+fq_codel"),
+            Some(false) if id == HtbDualpi2 => {
+                return refusal("a dual queue always uses ECN (--ecn off)", "use htb+fq_codel");
+            }
             Some(false) if is_cake => return refusal("CAKE always uses ECN (--ecn off)", "use htb+fq_codel"),
             _ => {}
+        }
+        if !policy.queues.dual.of(direction).is_default() && id != HtbDualpi2 {
+            return refusal("it has no dual queue (--dualpi2)", "use htb+dualpi2, by its name");
         }
         if policy.queues.target.of(direction).is_some() && !has_aqm {
             return refusal("its queues have no target (--target)", "use cake, htb+fq_codel or htb+fq_pie");
@@ -262,6 +269,7 @@ pub static BACK_ENDS: &[&BackEnd] = &[
     &htb_sfq::BACK_END,
     &htb_bfifo::BACK_END,
     &tbf::BACK_END,
+    &htb_dualpi2::BACK_END,
     &lartc_htb::BACK_END,
     &lartc_cbq::BACK_END,
 ];

@@ -52,12 +52,13 @@ const PROBE_DEVICE: &str = "lo";
 const MULTIQUEUE_DEVICE: &str = "queues0";
 
 /// Disciplines with the options that `tc` requires.
-const DISCIPLINES: [(&str, &str); 11] = [
+const DISCIPLINES: [(&str, &str); 12] = [
     ("htb", ""),
     ("tbf", "rate 1mbit burst 10k latency 50ms"),
     ("cake", "unlimited"),
     ("fq_codel", ""),
     ("fq_pie", ""),
+    ("dualpi2", ""),
     ("codel", ""),
     ("sfq", ""),
     ("bfifo", "limit 10000"),

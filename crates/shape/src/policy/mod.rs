@@ -1,5 +1,6 @@
 //! Traffic policy of a link: priorities and fairness.
 
+mod dual_queue;
 mod prefix;
 
 use core::time::Duration;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::traffic_classes::TrafficClasses;
 use crate::verify::PerDirection;
 
+pub use self::dual_queue::DualQueueOptions;
 pub use self::prefix::{HostPrefix, ParsePrefixError};
 
 /// Importance of a packet.
@@ -169,6 +171,8 @@ pub struct QueueOptions {
     pub ecn: PerDirection<Option<bool>>,
     /// Delay at which active queue management aims.
     pub target: PerDirection<Option<Duration>>,
+    /// Options of `dualpi2`.
+    pub dual: PerDirection<DualQueueOptions>,
     /// True to drop acknowledgements that a later one makes redundant, of those that are sent.
     pub filters_acknowledgements: bool,
 }

@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use linerate_model::change::intermediate_device;
 
-use super::replay;
+use super::record::TrafficControlObject;
+use super::{dual_queue, replay};
 use crate::command;
 use crate::error::{Error, Result};
 
@@ -17,6 +18,15 @@ pub(super) struct TcCommand {
     pub(super) is_tc: bool,
     pub(super) words: Vec<String>,
     line: String,
+    /// Discipline that is made over rtnetlink instead, as `tc` may be too old for its options.
+    object: Option<TrafficControlObject>,
+}
+
+impl TcCommand {
+    /// True for a command that `tc` executes.
+    const fn is_of_tc(&self) -> bool {
+        self.is_tc && self.object.is_none()
+    }
 }
 
 /// True when a value is commands, not a record.
@@ -49,7 +59,8 @@ fn parse_line(interface: &str, line: &str) -> Result<TcCommand> {
     if !is_about_it {
         return Err(refused("is not about this interface or its intermediate device alone"));
     }
-    Ok(TcCommand { is_tc: program == "tc", words, line: line.to_owned() })
+    let object = dual_queue::object(&words).transpose().map_err(|reason| refused(&format!("is refused: {reason}")))?;
+    Ok(TcCommand { is_tc: program == "tc", words, line: line.to_owned(), object })
 }
 
 /// The tokens of a line of a shell, with single quotes as the only ones.
@@ -87,12 +98,15 @@ pub(super) fn run_all(interface: &str, commands: &[TcCommand]) -> Result<()> {
     programs.iter().try_for_each(|program| crate::iproute2::require(program))?;
     let existing = replay::clear(interface)?;
     let mut done = 0;
-    for run in commands.chunk_by(|one, other| one.is_tc && other.is_tc) {
-        if run.iter().all(|command| command.is_tc) {
+    for run in commands.chunk_by(|one, other| one.is_of_tc() && other.is_of_tc()) {
+        if run.iter().all(TcCommand::is_of_tc) {
             batch(interface, run, done, commands.len())?;
         } else {
             for (index, command) in run.iter().enumerate() {
-                one(interface, command, existing.as_deref(), done + index, commands.len())?;
+                match &command.object {
+                    Some(object) => make(interface, command, object, (done + index + 1, commands.len()))?,
+                    None => one(interface, command, existing.as_deref(), done + index, commands.len())?,
+                }
             }
         }
         done += run.len();
@@ -125,6 +139,12 @@ fn batch(interface: &str, run: &[TcCommand], done: usize, all: usize) -> Result<
         Some(at) => failed(interface, &run[at], (done + at + 1, all), &said),
         None => failed(interface, &run[0], (done + 1, all), &said),
     })
+}
+
+/// Makes a discipline over rtnetlink.
+fn make(interface: &str, command: &TcCommand, object: &TrafficControlObject, place: (usize, usize)) -> Result<()> {
+    let made = replay::RecordReplayer::new().and_then(|mut replayer| replayer.make([object]));
+    made.map_err(|cause| failed(interface, command, place, &cause.to_string()))
 }
 
 /// Runs a command of `ip`. One that adds an existing device does nothing.

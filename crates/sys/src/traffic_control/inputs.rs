@@ -21,7 +21,11 @@ pub(super) fn of_discipline(kind: &str, options: &[u8]) -> Outcome<Vec<u8>> {
     // microseconds.
     let codel = |time: u64| time * 1000 / 1024 * 1024 / 1000;
     let pie = |time: u64| time * 1000 / 64 * 64 / 1000;
+    // Gains of dualpi2, 1/256 Hz, are stored as steps of a probability of 32 bits in 4 ns, truncated, and again when they
+    // are reported.
+    let gain = |given: u64| given * u64::from(u32::MAX) / 4_000_000_000 * 4_000_000_000 / u64::from(u32::MAX);
     match kind {
+        "dualpi2" => times(options, &[5, 6], gain),
         "codel" => times(options, &[1, 3, 5], codel),
         "fq_codel" => times(options, &[1, 3, 7], codel),
         "pie" => times(options, &[1], pie),
@@ -181,6 +185,14 @@ mod tests {
             let given = of_discipline("fq_codel", &one(1, &reported.to_ne_bytes())).expect("known");
             let given = number(&given, 4).expect("one number");
             prop_assert_eq!((u64::from(given) * 1000) >> 10, kept, "reported {}, given {}", reported, given);
+        }
+
+        #[test]
+        fn gains_are_reported_again(gain in 1_u64..1 << 24) {
+            let reported = |given: u64| given * u64::from(u32::MAX) / 4_000_000_000 * 4_000_000_000 / u64::from(u32::MAX);
+            let first = u32::try_from(reported(gain)).expect("small");
+            let given = of_discipline("dualpi2", &one(5, &first.to_ne_bytes())).expect("known");
+            prop_assert_eq!(reported(number(&given, 4).expect("one number").into()), u64::from(first));
         }
 
         /// The restored bucket holds as much as the first one, and is reported as the same time.

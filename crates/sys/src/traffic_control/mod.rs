@@ -6,6 +6,7 @@
 //! not always accepted again.
 
 mod commands;
+mod dual_queue;
 mod dump;
 mod inputs;
 mod intermediate;

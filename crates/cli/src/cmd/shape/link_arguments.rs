@@ -7,11 +7,13 @@ use clap_complete::engine::ArgValueCompleter;
 use linerate_operate::shaping::class_file::{ClassFile, ClassOption};
 use linerate_operate::shaping::error::ShapeError;
 use linerate_operate::shaping::line::{
-    LineRequest, back_end, ecn, framing, layer_name, merge, overhead, positive_rate, queue_target, route_mtu,
+    LineRequest, back_end, dual_queue, ecn, framing, layer_name, merge, merge_dual, overhead, positive_rate,
+    queue_target, route_mtu,
 };
 use linerate_operate::shaping::selection::TrafficSelection;
 use linerate_shape::back_ends::BackEndId;
 use linerate_shape::link::Framing;
+use linerate_shape::policy::DualQueueOptions;
 use linerate_shape::verify::PerDirection;
 use linerate_units::{BitRate, ByteCount, Mtu};
 
@@ -99,6 +101,9 @@ pub(crate) struct LinkArguments {
     /// Delay at which queues aim: a time such as 5ms, or up=15ms, down=5ms
     #[arg(long, value_name = "TIME", value_parser = queue_target)]
     pub(crate) target: Vec<PerDirection<Option<Duration>>>,
+    /// Options of htb+dualpi2, such as coupling=2,step=1ms or down:alpha=0.16,beta=3.2,tupdate=16ms
+    #[arg(long, value_name = "OPTIONS", value_parser = dual_queue)]
+    pub(crate) dualpi2: Vec<PerDirection<DualQueueOptions>>,
 }
 
 impl LinkArguments {
@@ -108,6 +113,8 @@ impl LinkArguments {
         let (mut ecn, mut target) = (PerDirection::default(), PerDirection::default());
         self.ecn.iter().for_each(|one| merge(&mut ecn, *one));
         self.target.iter().for_each(|one| merge(&mut target, *one));
+        let mut dual = PerDirection::default();
+        self.dualpi2.iter().for_each(|one| merge_dual(&mut dual, *one));
         Ok(LineRequest {
             up: self.up,
             down: self.down,
@@ -133,6 +140,7 @@ impl LinkArguments {
             ack_filter: self.ack_filter,
             ecn,
             target,
+            dual,
         })
     }
 }
@@ -166,6 +174,7 @@ mod tests {
              --bulk host/192.0.2.0/24 --bulk protocol/47 --no-nat",
             "eth0 --up 1M --per-host --wash --ack-filter --ecn up=off --target down=8ms",
             "eth0 --up 1M --restore-dscp --ecn on --target 5ms",
+            "eth0 --up 1M --back-end htb+dualpi2 --dualpi2 coupling=2,step=1ms --dualpi2 down:alpha=0.16,drop=enqueue",
             "eth0 --up 1M --class 192.0.2.7+2001:db8::/64=400k:1M,100k --class mark/0x10=1M --oversubscribe",
         ] {
             let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
