@@ -72,3 +72,29 @@ fn what_cannot_be_encrypted_is_refused_with_the_reason() {
         assert!(ended.stderr.contains(expected) && ended.stdout.is_empty(), "{options:?}: {ended:#?}");
     }
 }
+
+#[test]
+fn the_command_line_of_iperf3_has_tls_against_a_linerate_only() {
+    let scratch = Scratch::new();
+    let [key, other] = ["one", "other"].map(|name| key(&scratch, name));
+    let (with, without) = (server(&["--shared-key-file", &key]), server(&[]));
+    let iperf3 = Server::start(Program::Iperf3, &[]);
+    let client = |server: &Server, options: &[&str]| {
+        let mut command = linerate();
+        command.args(["iperf3", "-c", "127.0.0.1", "-p", &server.port.to_string(), "-t", "1", "-J"]).args(options);
+        run(command, LIMIT)
+    };
+    let encrypted = client(&with, &["--tls-data", "--shared-key-file", &key]).expect_code(0).document();
+    assert!(number(&encrypted, "/end/sum_received/bits_per_second") > 1e7, "{encrypted:#}");
+    for (server, options, expected) in [
+        (&with, &["--tls-data"][..], "test authorization failed"),
+        (&with, &["--tls-data", "--shared-key-file", &other], "another shared key"),
+        (&without, &["--tls-data"], "--tls-data encrypts with the keys of the conversation"),
+        (&iperf3, &["--tls-data", "--shared-key-file", &key], "TLS"),
+        (&with, &["--tls-data", "-u", "--shared-key-file", &key], "datagrams have no TLS"),
+    ] {
+        let ended = client(server, options);
+        assert!(ended.code() == Some(1), "{options:?}: {ended:#?}");
+        assert!(format!("{}{}", ended.stdout, ended.stderr).contains(expected), "{options:?}: {ended:#?}");
+    }
+}

@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use linerate_engine::Error;
 use linerate_engine::client::{self, ClientOptions, UserCredentials};
+use linerate_engine::tls::TlsClientOptions;
 use linerate_model::event::TestEvent;
 use linerate_model::parameters::EndCondition;
 use linerate_report::iperf3_json::{self, Iperf3Document};
@@ -90,7 +92,7 @@ fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
         send_timeout: common.send_timeout,
         keepalive: common.control_keep_alive.map(keepalive),
         key: None,
-        tls: None,
+        tls: arguments.tls.clone().map(|trust| Arc::new(TlsClientOptions { trust, certificate: None })),
         credentials: match &arguments.authentication {
             Some(authentication) => Some(credentials(authentication, common.pkcs1_padding)?),
             None => None,
@@ -136,6 +138,8 @@ fn credentials(authentication: &ClientAuthentication, pkcs1: bool) -> Result<Use
 struct ClientView {
     output: Iperf3Output,
     debug: bool,
+    /// True with options that iperf3 does not have: their errors have more than iperf3's text.
+    has_own_options: bool,
     form: ClientRenderer,
 }
 
@@ -173,7 +177,8 @@ impl ClientView {
                 ClientRenderer::Stream(Box::new(iperf3_json::Iperf3EventStream::new(document(), true)))
             }
         };
-        Self { output, debug: common.debug.is_some(), form }
+        let has_own_options = arguments.tls.is_some() || arguments.parameters.tls_data;
+        Self { output, debug: common.debug.is_some(), has_own_options, form }
     }
 
     fn event(&mut self, event: &TestEvent) {
@@ -193,12 +198,16 @@ impl ClientView {
     }
 
     fn fail(mut self, error: &Error) -> ExitCode {
-        let is_written = self.error(&error.to_string());
+        let text = match error.advice().filter(|_| self.has_own_options) {
+            Some(advice) => format!("{error}: {advice}"),
+            None => error.to_string(),
+        };
+        let is_written = self.error(&text);
         if !is_written {
             if error.is_from_server() {
                 self.output.message(&format!("iperf3: SERVER ERROR - {error}"));
             }
-            self.output.message(&format!("iperf3: error - {error}"));
+            self.output.message(&format!("iperf3: error - {text}"));
         }
         self.finish();
         FAILURE

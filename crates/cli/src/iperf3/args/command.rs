@@ -1,5 +1,6 @@
 //! Parsed commands of `linerate iperf3`.
 
+use linerate_engine::tls::ServerTrust;
 use linerate_model::address_family::AddressFamily;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -212,6 +213,8 @@ pub(crate) struct ClientArguments {
     pub(crate) connect_timeout: Option<Duration>,
     /// Credentials to send.
     pub(crate) authentication: Option<ClientAuthentication>,
+    /// TLS of the conversation, with a linerate; `None` is none. Extension of linerate.
+    pub(crate) tls: Option<ServerTrust>,
 }
 
 /// Identity of a client. The password comes from the environment or the terminal.

@@ -1,11 +1,14 @@
 use std::num::NonZeroU32;
 
-use super::super::error::ParameterError;
+use linerate_engine::tls::{KeyPin, ServerTrust};
+
+use super::super::draft::CommandDraft;
+use super::super::error::{ParameterError, ParseStop};
 use super::OptionArgument::{None, Required};
-use super::{CommandOption, either, server};
+use super::{CommandOption, client, either, server};
 
 /// Server options of linerate that iperf3 does not have.
-pub(super) const OPTIONS: &[CommandOption] = &[
+pub(super) const SERVER_OPTIONS: &[CommandOption] = &[
     server(
         "",
         "max-sessions",
@@ -36,3 +39,51 @@ pub(super) const OPTIONS: &[CommandOption] = &[
         Ok(())
     }),
 ];
+
+/// Client options of linerate that iperf3 does not have: TLS, for which the server has to be a linerate.
+pub(super) const CLIENT_OPTIONS: &[CommandOption] = &[
+    client(
+        "",
+        "tls",
+        None,
+        "talk to a linerate in TLS 1.3; it needs a certificate that this host trusts",
+        |draft, _| {
+            draft.client.tls.get_or_insert(ServerTrust::System);
+            Ok(())
+        },
+    ),
+    client("", "tls-pin", Required("<pin>"), "the same, with a server that has this key", |draft, value| {
+        let pin = value.text().parse::<KeyPin>().map_err(|reason| refused(format!("--tls-pin: {reason}")))?;
+        trust(draft, ServerTrust::Pin(pin))
+    }),
+    client(
+        "",
+        "tls-ca",
+        Required("<file>"),
+        "the same, with a certificate from an authority in this file",
+        |draft, value| trust(draft, ServerTrust::Authorities(value.text().into())),
+    ),
+    client(
+        "",
+        "shared-key-file",
+        Required("<file>"),
+        "the same, with a server that has the same secret",
+        |draft, value| trust(draft, ServerTrust::SharedKey(value.text().into())),
+    ),
+    client("", "tls-data", None, "the payload of TCP streams in TLS, too", |draft, _| {
+        draft.client.parameters.tls_data = true;
+        Ok(())
+    }),
+];
+
+/// Sets the means to recognize the server; a second one would leave in doubt which counts.
+fn trust(draft: &mut CommandDraft, trust: ServerTrust) -> Result<(), ParseStop> {
+    match draft.client.tls.replace(trust) {
+        Option::None | Some(ServerTrust::System) => Ok(()),
+        Some(_) => Err(refused("only one of --tls-pin, --tls-ca and --shared-key-file may be given".to_owned()).into()),
+    }
+}
+
+const fn refused(text: String) -> ParameterError {
+    ParameterError { code: 38, text, hint: Option::None }
+}

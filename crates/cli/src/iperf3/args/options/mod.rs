@@ -26,7 +26,8 @@ pub(crate) const SECTIONS: &[OptionSection] = &[
     OptionSection { heading: "Server or Client:", options: both::OPTIONS, from_iperf3: true },
     OptionSection { heading: "Server specific:", options: server::OPTIONS, from_iperf3: true },
     OptionSection { heading: "Client specific:", options: client::OPTIONS, from_iperf3: true },
-    OptionSection { heading: "Server specific, not in iperf3:", options: linerate::OPTIONS, from_iperf3: false },
+    OptionSection { heading: "Server specific, not in iperf3:", options: linerate::SERVER_OPTIONS, from_iperf3: false },
+    OptionSection { heading: "Client specific, not in iperf3:", options: linerate::CLIENT_OPTIONS, from_iperf3: false },
 ];
 
 /// Presence of an option's value, and its name in the help.

@@ -1,5 +1,6 @@
 //! Effects of options.
 
+use linerate_engine::tls::ServerTrust;
 use linerate_model::address_family::AddressFamily;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -217,6 +218,25 @@ fn client_options() {
 
 fn mario() -> ClientAuthentication {
     ClientAuthentication { username: "mario".to_owned(), public_key: "key".into() }
+}
+
+#[test]
+fn tls_options_of_clients() {
+    let key = || Some(ServerTrust::SharedKey("key".into()));
+    let encrypted = client("--tls-data --shared-key-file key");
+    assert!(encrypted.parameters.tls_data && encrypted.tls == key());
+    assert_eq!(client("--tls").tls, Some(ServerTrust::System));
+    assert_eq!(client("--tls --tls-ca ca.pem").tls, Some(ServerTrust::Authorities("ca.pem".into())));
+    assert_eq!(client("--shared-key-file key --tls").tls, key(), "a key is not replaced by all authorities");
+    assert_eq!(client("-t 1").tls, None);
+    for (line, expected) in [
+        ("-c host --tls-pin x", "--tls-pin: "),
+        ("-c host --tls-ca a --shared-key-file b", "only one of"),
+        ("-s --tls-data", "client only"),
+    ] {
+        let error = read(line).expect_err(line);
+        assert!(format!("{error:?}").contains(expected), "{line}: {error:?}");
+    }
 }
 
 #[test]
