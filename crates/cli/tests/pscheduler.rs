@@ -43,7 +43,12 @@ fn soon() -> String {
 
 /// Runs of all participants, from their data to their outputs.
 fn runs(test: &Value, count: usize, port: u16, meanwhile: impl FnOnce()) -> Vec<FinishedChild> {
-    let scratch = Scratch::new();
+    runs_with(test, &vec![Vec::new(); count], port, meanwhile)
+}
+
+/// Runs of participants with these options of their plug-ins.
+fn runs_with(test: &Value, options: &[Vec<&str>], port: u16, meanwhile: impl FnOnce()) -> Vec<FinishedChild> {
+    let (scratch, count) = (Scratch::new(), options.len());
     let port = port.to_string();
     let data: Vec<Value> = (0..count)
         .map(|participant| {
@@ -57,7 +62,8 @@ fn runs(test: &Value, count: usize, port: u16, meanwhile: impl FnOnce()) -> Vec<
                 "schema": 1, "schedule": schedule, "test": test, "participant": participant, "participant-data": data,
                 "limits-passed": []
             });
-            Process::start(command(&scratch, &participant.to_string(), &["run"], &input.to_string()))
+            let method = [&["run"][..], &options[participant]].concat();
+            Process::start(command(&scratch, &participant.to_string(), &method, &input.to_string()))
         })
         .collect();
     meanwhile();
@@ -127,6 +133,29 @@ fn a_transfer_between_two_participants_has_a_result_with_its_verdict() {
         assert_eq!(document["kind"], "diagnose");
         let verdict = document.pointer("/result/diagnose/verdicts/0/text").and_then(Value::as_str).expect("a verdict");
         assert!(diagnostics.contains(&format!("1. {verdict}")), "{diagnostics}");
+    }
+}
+
+#[test]
+fn participants_with_the_same_key_talk_in_tls_and_refuse_others() {
+    let spec =
+        json!({ "schema": 1, "source": "127.0.0.1", "dest": "127.0.0.1", "duration": "PT1S", "bandwidth": 50_000_000 });
+    let test = json!({ "type": "throughput", "spec": spec });
+    let scratch = Scratch::new();
+    let [key, other] = ["one", "two"].map(|name| scratch.file(name, format!("{name}0123456789abcdef")));
+    let options = |key| vec!["--shared-key-file", key];
+    for done in runs_with(&test, &[options(&key), options(&key)], free_port(), || ()) {
+        assert_eq!(done.expect_code(0).document()["succeeded"], true);
+    }
+    for (client, server, expected) in [
+        (options(&key), options(&other), "another shared key"),
+        (Vec::new(), options(&key), "--shared-key-file"),
+        (vec!["--tls"], vec!["--tls"], "--tls-cert with --tls-key"),
+    ] {
+        let done = runs_with(&test, &[client, server], free_port(), || ());
+        let outputs: Vec<Value> = done.iter().map(FinishedChild::document).collect();
+        assert!(outputs.iter().all(|output| output["succeeded"] == false), "{outputs:#?}");
+        assert!(outputs.iter().any(|output| output.to_string().contains(expected)), "{expected}: {outputs:#?}");
     }
 }
 

@@ -22,7 +22,8 @@ const PLUG_INS: [(&str, &[(&str, &str)]); 2] = [
                 "participant-data",
                 "participant-data --port \"$(cat /etc/pscheduler/tool/linerate/port 2>/dev/null || echo 5201)\"",
             ),
-            ("run", "run"),
+            // The administrator's options of TLS, on one line.
+            ("run", "run $(cat /etc/pscheduler/tool/linerate/tls 2>/dev/null)"),
             ("merged-results", "merged-results"),
         ],
     ),

@@ -52,6 +52,18 @@ impl TlsArguments {
         Some(Arc::new(TlsClientOptions { trust, certificate }))
     }
 
+    /// TLS of this host where it is the server of peers that have the same options; `None` is none.
+    pub(crate) fn server_of_peers(&self) -> Result<Option<Arc<TlsServer>>, String> {
+        let Some(client) = self.options() else { return Ok(None) };
+        let identity = match (client.trust.clone(), client.certificate.clone()) {
+            (ServerTrust::SharedKey(file), _) => ServerIdentity::SharedKey(file),
+            (_, Some(files)) => ServerIdentity::Certificate(files),
+            (_, None) => return Err("a server needs --shared-key-file, or --tls-cert with --tls-key".to_owned()),
+        };
+        let options = TlsServerOptions { identity, client_authorities: self.tls_ca.clone() };
+        TlsServer::new(&options).map(|server| Some(Arc::new(server))).map_err(|cause| cause.to_string())
+    }
+
     /// These options as arguments; files by their absolute names, as that process runs in another directory.
     pub(crate) fn to_arguments(&self) -> Vec<String> {
         let absolute =

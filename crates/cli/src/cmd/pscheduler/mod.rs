@@ -27,6 +27,7 @@ use linerate_units::{MonotonicTime, Port, display};
 use linerate_wire::cookie::{AdmissionKey, KEY_LENGTH};
 use serde_json::{Value, json};
 
+use crate::cmd::tls::TlsArguments;
 use crate::{console, values};
 
 /// Time before the end of the slot at which the output has to be on its way.
@@ -43,6 +44,9 @@ pub(crate) struct PschedulerArguments {
     /// Port of the server, for `participant-data`
     #[arg(long, default_value = "5201", value_parser = values::port, value_name = "PORT")]
     port: Port,
+    /// TLS of transfers between two participants, for `run`.
+    #[command(flatten)]
+    tls: TlsArguments,
     /// Arguments of the method: a MIME type, or options of a test for `cli-to-spec`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
@@ -111,7 +115,7 @@ fn answer(arguments: &PschedulerArguments) -> Result<ExitCode, MethodFailure> {
         PluginMethod::CanRun => can_run(&input()?),
         PluginMethod::Duration => duration_answer(&specification(&input()?)?),
         PluginMethod::ParticipantData => participant_data(&input()?, arguments.port)?,
-        PluginMethod::Run => return perform(&input()?),
+        PluginMethod::Run => return perform(&input()?, arguments.tls.clone()),
         PluginMethod::MergedResults => merged_results(&input()?).map_err(MethodFailure::Input)?,
         PluginMethod::Participants => test::participants(&input()?).map_err(MethodFailure::Input)?,
         PluginMethod::SpecIsValid => test::spec_is_valid(&input()?),
@@ -183,7 +187,7 @@ impl Performance {
 }
 
 /// Waits for the scheduled start, runs the part of this participant, and prints its result before the slot ends.
-fn perform(input: &Value) -> Result<ExitCode, MethodFailure> {
+fn perform(input: &Value, tls: TlsArguments) -> Result<ExitCode, MethodFailure> {
     let run = RunInput::parse(input).map_err(MethodFailure::Input)?;
     let slot = run.slot.unwrap_or_else(|| run_duration(&run.request.test));
     let until_start = run.start.since_unix_epoch().saturating_sub(realtime_now().since_unix_epoch());
@@ -191,7 +195,7 @@ fn perform(input: &Value) -> Result<ExitCode, MethodFailure> {
     let begin = monotonic_now() + until_start;
     sleep_until(begin);
     let end = begin + slot.saturating_sub(late).saturating_sub(OUTPUT_TIME);
-    let performance = within(end, move || take_part(&run, begin)).unwrap_or_else(|| {
+    let performance = within(end, move || take_part(&run, begin, &tls)).unwrap_or_else(|| {
         Performance::failed(format!("the run did not end within its slot of {}", display::duration(slot)))
     });
     let output = run_output(performance.outcome, &performance.diagnostics);
@@ -206,12 +210,12 @@ fn within<T: Send + 'static>(end: MonotonicTime, procedure: impl FnOnce() -> T +
     receiver.recv_timeout(end.since(monotonic_now())).ok()
 }
 
-fn take_part(run: &RunInput, begin: MonotonicTime) -> Performance {
+fn take_part(run: &RunInput, begin: MonotonicTime, tls: &TlsArguments) -> Performance {
     let test = &run.request.test;
     let light = |outcome| Performance { outcome, diagnostics: String::new() };
     match (test.kind, run.request.participant) {
-        (TestKind::Throughput | TestKind::Diagnose, 0) => transfer::run_source(run, begin),
-        (TestKind::Throughput | TestKind::Diagnose, _) => server::run_destination(run),
+        (TestKind::Throughput | TestKind::Diagnose, 0) => transfer::run_source(run, begin, tls),
+        (TestKind::Throughput | TestKind::Diagnose, _) => server::run_destination(run, tls),
         (TestKind::Rtt, _) => light(echo::round_trips(&test.values)),
         (TestKind::Trace, _) => light(echo::trace(&test.values)),
         (TestKind::Mtu, _) => light(echo::path_mtu(&test.values)),

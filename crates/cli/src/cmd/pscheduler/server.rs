@@ -1,11 +1,13 @@
 //! Participant 1 of a transfer: a server for the other participant, until its transfer is over.
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::Duration;
 
 use linerate_engine::Error;
 use linerate_engine::server::{Server, ServerObserver, ServerOptions, SessionObserver};
+use linerate_engine::tls::TlsServer;
 use linerate_fleet::pscheduler::{RunInput, SpecValues, TestKind, throughput_result};
 use linerate_model::event::TestEvent;
 use linerate_model::parameters::CpuIndex;
@@ -17,6 +19,7 @@ use linerate_wire::cookie::AdmissionKey;
 use serde_json::{Value, json};
 
 use super::Performance;
+use crate::cmd::tls::TlsArguments;
 use crate::iperf3::help;
 
 /// Access to the server, as the data of participant 1 has it.
@@ -28,13 +31,13 @@ pub(super) fn access(run: &RunInput) -> Result<(Port, AdmissionKey), String> {
 }
 
 /// Serves the source's transfer.
-pub(super) fn run_destination(run: &RunInput) -> Performance {
+pub(super) fn run_destination(run: &RunInput, tls: &TlsArguments) -> Performance {
     let (port, key) = match access(run) {
         Ok(access) => access,
         Err(reason) => return Performance::failed(reason),
     };
     let spec = &run.request.test.values;
-    let server = match start(spec, Some(port), Some(key)) {
+    let server = match tls.server_of_peers().and_then(|tls| start(spec, Some(port), Some(key), tls)) {
         Ok(server) => server,
         Err(reason) => return Performance::failed(reason),
     };
@@ -73,12 +76,18 @@ impl RunningServer {
 }
 
 /// Starts the server.
-pub(super) fn start(spec: &SpecValues, port: Option<Port>, key: Option<AdmissionKey>) -> Result<RunningServer, String> {
+pub(super) fn start(
+    spec: &SpecValues,
+    port: Option<Port>,
+    key: Option<AdmissionKey>,
+    tls: Option<Arc<TlsServer>>,
+) -> Result<RunningServer, String> {
     // Each session has its own threads; an arena per thread would keep its memory for ever.
     process::limit_malloc_arenas();
     let options = ServerOptions {
         port,
         admission: key,
+        tls,
         interval_by_client: true,
         cpu: spec.server_cpu_affinity.map(CpuIndex),
         ..ServerOptions::default()

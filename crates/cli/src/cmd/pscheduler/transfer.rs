@@ -27,14 +27,15 @@ use serde_json::{Value, json};
 
 use super::server::{self, RunningServer, interval, iperf3_version};
 use super::{Performance, endpoints};
+use crate::cmd::tls::TlsArguments;
 use crate::iperf3;
 
 /// Pause between attempts to reach a server that starts at the same time.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Runs the client.
-pub(super) fn run_source(run: &RunInput, begin: MonotonicTime) -> Performance {
-    match PreparedTransfer::of(run) {
+pub(super) fn run_source(run: &RunInput, begin: MonotonicTime, tls: &TlsArguments) -> Performance {
+    match PreparedTransfer::of(run, tls) {
         Ok(prepared) => prepared.run(&run.request.test, begin + SERVER_WAIT),
         Err(reason) => Performance::failed(reason),
     }
@@ -51,16 +52,19 @@ struct PreparedTransfer {
 }
 
 impl PreparedTransfer {
-    fn of(run: &RunInput) -> Result<Self, String> {
+    fn of(run: &RunInput, tls: &TlsArguments) -> Result<Self, String> {
         let spec = &run.request.test.values;
-        let server = if spec.loopback { Some(server::start(spec, None, None)?) } else { None };
+        let server = if spec.loopback { Some(server::start(spec, None, None, None)?) } else { None };
         let (port, key) = match &server {
             Some(server) => (server.port.ok_or("the server has no port")?, None),
             None => destination(run)?,
         };
         let found = endpoints::find(spec, port)?;
         let options = transfer_options(spec);
+        // The server of a test with one participant is any iperf3.
+        let tls = tls.options().filter(|_| !run.request.test.is_alone());
         let target = ProbeTarget {
+            tls,
             address: Some(found.remote.ip().to_string()),
             bind: found.local,
             key,
