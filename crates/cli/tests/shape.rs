@@ -677,3 +677,34 @@ fn errors_name_the_remedy() {
     let nothing: Value = host.shape(&["status", "--json"]).expect_code(0).json();
     assert!(array(&nothing, "/shapers").is_empty());
 }
+
+/// The ruleset of the guide, which stores what `--restore-dscp` reads.
+#[test]
+fn the_ruleset_of_the_guide_stores_codepoints_in_the_mark_of_their_connection() {
+    let host = Host::new();
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/devices.md");
+    let guide = std::fs::read_to_string(guide).expect("the guide");
+    let ruleset = guide.split("```nft\n").nth(1).and_then(|after| after.split("```").next()).expect("a ruleset");
+    let file = host.state.file("dscp.nft", ruleset.replace("eth0", "line0"));
+    host.program("nft", &format!("-f {file}"));
+    host.program("ip", "address add 192.0.2.1/24 dev line0");
+    host.program("ip", "neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev line0");
+    for (codepoint, mark) in
+        [("0x2e", 0xb900_0000_u32), ("0x08", 0x2100_0000), ("0x01", 0x0500_0000), ("0x22", 0x8900_0000)]
+    {
+        // Another bit of the mark, which stays.
+        let set = format!(
+            "table inet sender {{\n chain mark_sent {{\n type route hook output priority mangle; ip dscp set {codepoint} ct mark set 0x10\n }}\n \
+             chain counted {{\n type filter hook postrouting priority 100; ct mark {:#x} counter\n }}\n}}\n",
+            mark | 0x10
+        );
+        let set = host.state.file("set.nft", set);
+        host.program("nft", &format!("-f {set}"));
+        let datagram =
+            host.namespace.command("bash").args(["-c", "echo > /dev/udp/192.0.2.2/9"]).output().expect("bash");
+        assert!(datagram.status.success(), "{datagram:?}");
+        let counted = host.program("nft", "list table inet sender");
+        assert!(counted.contains("counter packets 1 "), "{codepoint}: {counted}");
+        host.program("nft", "delete table inet sender");
+    }
+}
