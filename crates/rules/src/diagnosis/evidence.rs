@@ -313,7 +313,7 @@ impl<'o> TransferEvidence<'o> {
     }
 
     /// True when the transfer always repairs losses, and the queue holds less than a round trip: a window that a loss halves
-    /// no longer fills the path (Appenzeller, Keslassy and McKeown 2004), although every sample meets a queue.
+    /// no longer fills the path (Appenzeller and others 2004), although every sample meets a queue.
     fn runs_empty_after_losses(&self) -> bool {
         let recovering = time_in(&super::states::shares(self), &[SenderState::Recovery]);
         let is_short = self.queueing().zip(self.base).is_some_and(|((_, high), base)| high < base);
