@@ -99,3 +99,15 @@ fn segments_that_arrive_refute_a_black_hole_of_their_size() {
     assert!(causes(&stalled_after(0)).contains(&Cause::BlackHole));
     assert!(!causes(&stalled_after(60_000)).contains(&Cause::BlackHole));
 }
+
+#[test]
+fn a_loss_that_allows_many_times_the_rate_limits_nothing() {
+    let losing = |retransmits: u64| {
+        let shape = |shape: &mut TransferShape| {
+            (shape.round_trip, shape.queue, shape.retransmits) =
+                (Duration::from_micros(50), Duration::ZERO, retransmits);
+        };
+        changed(shaped(shape), |o| o.path = None)
+    };
+    assert!(!causes(&losing(1)).contains(&Cause::Loss), "one of 78,000 segments within a data centre");
+}

@@ -1,12 +1,15 @@
 //! Packets are lost without a preceding queue, and the rate matches the loss-limited rate of the congestion control.
 
 use linerate_analysis::formulas::{loss_for_rate, loss_limited_rate};
-use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict, SenderState};
+use linerate_units::BitRate;
 
 use super::super::DiagnosisRule;
+use super::super::counterfactual::time_in;
 use super::super::evidence::TransferEvidence;
 use super::super::losses::MIN_RANDOM_SHARE;
 use super::super::path_loss::{OwnLoss, SEPARATING_MEASUREMENT};
+use super::super::states::shares;
 use super::super::text::{VerdictBuilder, rate, time, verdict};
 
 /// Packets are lost without a preceding queue, and the rate matches the loss-limited rate of the congestion control.
@@ -17,6 +20,17 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     citation: "Mathis et al. 1997; RFC 9438 section 5.2",
     check,
 };
+
+/// Factor below the rate that losses allow, from which they do not limit.
+const MIN_DISTANCE: f64 = 20.0;
+/// Share of the time in repairs and stalls, which the formula does not count, up to which it holds.
+const MAX_REPAIRING_SHARE: f64 = 0.2;
+
+/// True when something else holds the transfer far below the rate that its losses allow.
+fn is_far_below(evidence: &TransferEvidence<'_>, expected: BitRate) -> bool {
+    let repairing = time_in(&shares(evidence), &[SenderState::Recovery, SenderState::Stalled]);
+    expected >= evidence.steady * MIN_DISTANCE && repairing <= MAX_REPAIRING_SHARE
+}
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if !evidence.loses_without_queue() || evidence.loses_only_in_slow_start() {
@@ -30,6 +44,9 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let (segment, base) = (evidence.segment?, evidence.base?);
     let control = evidence.observation.congestion_control.as_deref().unwrap_or("cubic");
     let expected = loss_limited_rate(control, segment, base, loss);
+    if expected.is_some_and(|expected| is_far_below(evidence, expected)) {
+        return None;
+    }
     let fits = expected.is_some_and(|expected| {
         let factor = evidence.steady.bits_per_second() / expected.bits_per_second();
         (0.4..2.5).contains(&factor)
