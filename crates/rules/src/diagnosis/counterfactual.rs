@@ -44,8 +44,6 @@ pub(super) struct Counterfactuals<'a> {
     waits_in_reverse: bool,
     /// True where the send buffer or late acknowledgements make the sender send in bursts.
     bursts: bool,
-    /// True where this transfer and the others' traffic fill the path together: losses are those of their common queue.
-    full_of_all: bool,
     pub(super) bounds: &'a [ThroughputBound],
     pub(super) all: &'a [CostedVerdict],
 }
@@ -64,8 +62,7 @@ impl<'a> Counterfactuals<'a> {
             round_trips.map_or(1.0, |((loaded, _), base)| loaded.as_secs_f64() / base.as_secs_f64().max(1e-9));
         let (base, segment, waits_in_reverse) = (evidence.base, evidence.segment, evidence.waits_in_reverse());
         let bursts = evidence.overfilling_write().is_some() || evidence.late_acknowledgements().is_some();
-        let full_of_all = evidence.fills_path_with_others();
-        Self { steady, whole, elapsed, base, segment, stretch, waits_in_reverse, bursts, full_of_all, bounds, all }
+        Self { steady, whole, elapsed, base, segment, stretch, waits_in_reverse, bursts, bounds, all }
     }
 
     /// Lowest bound of the resources that stay without these causes; `None` where none is known, or where the path behind
@@ -104,8 +101,6 @@ impl<'a> Counterfactuals<'a> {
         let is_freed = removed.iter().any(|cost| matches!(cost.kind, CostKind::OtherTraffic { .. }));
         let is_smooth = self.ends_bursts(removed);
         let others = others.filter(|cost| !((is_freed || is_smooth) && cost.cause == Cause::BufferTooSmall));
-        let is_drained = is_freed && self.full_of_all;
-        let others = others.filter(|cost| !(is_drained && matches!(cost.kind, CostKind::LossShare { .. })));
         // Without losses there is nothing to repair.
         let is_lossless = removed.iter().any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));
         let others = others.filter(|cost| !(is_lossless && cost.cause == Cause::SackOff));

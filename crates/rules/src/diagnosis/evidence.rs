@@ -320,16 +320,6 @@ impl<'o> TransferEvidence<'o> {
         recovering >= MIN_RECOVERING_SHARE && is_short
     }
 
-    /// True when this transfer and what the receiver's interface received from others fill the path together, and the path does
-    /// not lose packets by chance.
-    pub(super) fn fills_path_with_others(&self) -> bool {
-        let all = 1.0 + super::rules::others_share(self).unwrap_or_default();
-        let used = self
-            .capacity
-            .and_then(|capacity| Ratio::of((self.goodput * all).bits_per_second(), capacity.bits_per_second()));
-        used.is_some_and(|used| used.get() >= FULL) && self.own_loss() != OwnLoss::Confirmed
-    }
-
     /// True when packets queue before the transfer: other traffic fills the path. Probes are compared with each other, since
     /// an acknowledgement is smaller and takes less time on a narrow link.
     pub(super) fn queues_at_rest(&self) -> bool {
