@@ -309,3 +309,17 @@ fn drops_before_the_network_stack_are_the_hosts() {
     );
     assert_eq!(causes(&dropping).first(), Some(&Cause::HostDrops));
 }
+
+#[test]
+fn a_queue_that_others_pass_as_well_limits_with_less_confidence() {
+    let beside = |received: u64| {
+        let observation = changed(shaped(|_| ()), |o| {
+            sender(o).queues = Some(vec![shaper("tbf", 94.2, 0.9)]);
+            receiver(o).interface_bytes = Some((received, 0));
+        });
+        let first = diagnose(&observation).verdicts.swap_remove(0);
+        (first.cause, first.confidence)
+    };
+    assert_eq!(beside(118_000_000), (Cause::SenderQueue, Confidence::High));
+    assert_eq!(beside(140_000_000), (Cause::SenderQueue, Confidence::Medium));
+}

@@ -59,13 +59,13 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
             format!("The sending program had nothing to send for {} of the time.", percent(shares.application)),
         )
     } else {
-        (
-            Cause::ApplicationPacing,
-            format!(
-                "The sending program writes at a steady {}, and the kernel sends all of it at once.",
-                rate(evidence.steady)
-            ),
-        )
+        let (steady, waits) = (rate(evidence.steady), held || ahead);
+        let text = if keeps && waits {
+            format!("The sending program keeps the rate that it was asked for, {steady}.")
+        } else {
+            format!("The sending program writes at a steady {steady}, and the kernel sends all of it at once.")
+        };
+        (Cause::ApplicationPacing, text)
     };
     Some(
         verdict(cause, if limited >= MIN_MARKED_SHARE { Confidence::High } else { Confidence::Medium }, text)
