@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use linerate_analysis::statistics::SeededRandom;
 use linerate_sys::file::{self, PageBuffer};
 use linerate_sys::host;
 use linerate_units::ByteCount;
@@ -28,16 +29,11 @@ pub(super) fn fill(block: &mut [u8], repeating: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Fills `block` with numbers of `SplitMix64` (Steele, Lea and Flood, 2014), which no device compresses. The kernel's
-/// generator, fit for secrets, takes ten times as long.
+/// Fills `block` with numbers that no device compresses. The kernel's generator, fit for secrets, takes ten times as long.
 fn fill_random(block: &mut [u8], seed: u64) {
-    let mut state = seed;
+    let mut random = SeededRandom::new(seed);
     for piece in block.chunks_mut(8) {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        let number = mixed ^ (mixed >> 31);
-        piece.copy_from_slice(&number.to_le_bytes()[..piece.len()]);
+        piece.copy_from_slice(&random.next_u64().to_le_bytes()[..piece.len()]);
     }
 }
 
@@ -139,11 +135,9 @@ mod tests {
 
     #[test]
     fn random_payload_is_that_of_the_generator_to_the_last_byte_and_differs_between_blocks() {
-        let mut block = [0; 20];
-        fill_random(&mut block, 1_234_567);
-        // Published outputs of SplitMix64 that was started with 1234567.
-        let outputs = [6_457_827_717_110_365_317_u64, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
-        assert_eq!(block, outputs.map(u64::to_le_bytes).concat()[..20]);
+        let (mut block, mut random) = ([0; 20], SeededRandom::new(7));
+        fill_random(&mut block, 7);
+        assert_eq!(block, [(); 3].map(|()| random.next_u64().to_le_bytes()).concat()[..20]);
         let (mut first, mut second) = ([0; 64], [0; 64]);
         fill(&mut first, false).expect("random bytes");
         fill(&mut second, false).expect("random bytes");
