@@ -41,15 +41,15 @@ fn has_order(document: &PathDocument) -> bool {
     }
 }
 
-/// Rates of a stream, sent and arrived.
+/// Rates at which a stream arrived, or was sent where that is unknown.
 fn streamed(document: &PathDocument) -> Vec<String> {
     let shown = |rate: f64| display::rate(BitRate::from_bits_per_second(rate));
     let ends = [("up", "arrival unknown", &document.up), ("down", "none arrived", &document.down)];
     let part = |(name, none, end): (&str, &str, &PathDirection)| {
         let packets = end.packets.as_ref()?;
-        let arrived =
-            packets.received_bits_per_second.map_or_else(|| none.to_owned(), |rate| format!("{} arrived", shown(rate)));
-        Some(format!("{} sent {name}, {arrived}", shown(packets.sent_bits_per_second?)))
+        let sent = packets.sent_bits_per_second;
+        let arrived = packets.received_bits_per_second.map(|rate| format!("{} arrived {name}", shown(rate)));
+        arrived.or_else(|| Some(format!("{} sent {name}, {none}", shown(sent?))))
     };
     ends.into_iter().filter_map(part).collect()
 }

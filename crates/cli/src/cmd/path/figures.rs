@@ -51,8 +51,10 @@ fn number(value: u64) -> f64 {
 
 fn round_trip(outcome: &PathOutcome) -> RunFigure {
     let rtt = &outcome.document.rtt;
-    let mut figure =
-        RunFigure::new("rtt_idle_median", "Idle round trip", FigureUnit::Nanoseconds, ImprovementDirection::Lower);
+    // A stream at a rate may queue.
+    let is_stream = outcome.document.is_stream_only();
+    let (id, title) = if is_stream { ("rtt_median", "Round trip") } else { ("rtt_idle_median", "Idle round trip") };
+    let mut figure = RunFigure::new(id, title, FigureUnit::Nanoseconds, ImprovementDirection::Lower);
     figure.value = rtt.best.as_ref().map(|best| number(nanoseconds(best.median)));
     figure.count = rtt.best.as_ref().map(|best| best.count);
     figure.note = rtt.method.map(|method| format!("measured with {method}"));
