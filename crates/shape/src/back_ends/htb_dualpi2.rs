@@ -38,19 +38,15 @@ static LEAF: LeafQueue = LeafQueue {
     own_queue,
 };
 
-fn classic_target(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> Duration {
-    inputs.policy.queues.target.of(direction).unwrap_or_else(|| sizes::target(inputs, rate, TARGET))
-}
-
 /// Options; none where the kernel's defaults hold, which every `tc` can ask for.
 fn options(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> String {
-    let target = classic_target(inputs, rate, direction);
+    let target = sizes::controlled_target(inputs, rate, direction, TARGET);
     let target = if target == TARGET { String::new() } else { format!("target {}", sizes::time_argument(target)) };
     target + &inputs.policy.queues.dual.of(direction).tc_arguments()
 }
 
 fn own_queue(builder: &DirectionBuilder<'_>) -> Duration {
-    builder.own_queue(OWN_PACKETS, classic_target(builder.inputs, builder.rate, builder.direction))
+    builder.own_queue(OWN_PACKETS, sizes::controlled_target(builder.inputs, builder.rate, builder.direction, TARGET))
 }
 
 fn shape(builder: &mut DirectionBuilder<'_>) {
@@ -60,7 +56,7 @@ fn shape(builder: &mut DirectionBuilder<'_>) {
     let place = (htb_tree::LINK_CLASS, class);
     let why = "all packets: the dual queue below separates L4S from other traffic";
     htb_tree::leaf(builder, place, (rate, rate), TrafficImportance::Default, &LEAF, why);
-    let target = classic_target(builder.inputs, builder.rate, builder.direction);
+    let target = sizes::controlled_target(builder.inputs, builder.rate, builder.direction, TARGET);
     let own = own_queue(builder);
     for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
         builder.predict(importance, (ShaperTurn::Next, target), own.max(target));

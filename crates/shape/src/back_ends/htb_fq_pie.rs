@@ -34,12 +34,8 @@ static LEAF: LeafQueue = LeafQueue {
     own_queue,
 };
 
-fn pie_target(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> Duration {
-    inputs.policy.queues.target.of(direction).unwrap_or_else(|| sizes::target(inputs, rate, TARGET))
-}
-
 fn options(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> String {
-    let target = pie_target(inputs, rate, direction);
+    let target = sizes::controlled_target(inputs, rate, direction, TARGET);
     // The kernel's default is to drop.
     let ecn = match inputs.policy.queues.ecn.of(direction) {
         Some(true) => " ecn",
@@ -51,7 +47,7 @@ fn options(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> Stri
 }
 
 fn own_queue(builder: &DirectionBuilder<'_>) -> Duration {
-    builder.own_queue(OWN_PACKETS, pie_target(builder.inputs, builder.rate, builder.direction))
+    builder.own_queue(OWN_PACKETS, sizes::controlled_target(builder.inputs, builder.rate, builder.direction, TARGET))
 }
 
 fn make(inputs: &PlanInputs<'_>, plan: ShaperPlan) -> ShaperPlan {

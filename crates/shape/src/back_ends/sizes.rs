@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use linerate_model::direction::Direction;
 use linerate_units::{BitRate, ByteCount};
 
 use super::PlanInputs;
@@ -88,6 +89,16 @@ pub(super) fn link_layer_options(layer: LinkLayer, header: ByteCount) -> String 
 pub(super) fn target(inputs: &PlanInputs<'_>, rate: BitRate, least: Duration) -> Duration {
     let packet = rate.time_to_send(inputs.full_packet()).unwrap_or_default();
     (inputs.line.round_trip / 20).max(least).max(packet)
+}
+
+/// Target of a queue that PI controls: the requested one, else `least` or more.
+pub(super) fn controlled_target(
+    inputs: &PlanInputs<'_>,
+    rate: BitRate,
+    direction: Direction,
+    least: Duration,
+) -> Duration {
+    inputs.policy.queues.target.of(direction).unwrap_or_else(|| target(inputs, rate, least))
 }
 
 /// AQM interval: the round-trip time, extended by the extension of the target.

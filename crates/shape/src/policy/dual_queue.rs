@@ -10,24 +10,24 @@ use linerate_units::parse;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DualQueueOptions {
     /// Interval at which the probability of marks is updated; the kernel's default is 16 ms.
-    pub update: Option<Duration>,
+    update: Option<Duration>,
     /// Integral gain, in 1/256 Hz; the default is 0.16 Hz.
-    pub alpha: Option<u32>,
+    alpha: Option<u32>,
     /// Proportional gain, in 1/256 Hz; the default is 3.2 Hz.
-    pub beta: Option<u32>,
+    beta: Option<u32>,
     /// Factor between the probability of marks in the low-latency queue and the square root of that of drops in the
     /// classic one (RFC 9332 §2.1); the default is 2.
-    pub coupling: Option<u8>,
+    coupling: Option<u8>,
     /// Delay of the low-latency queue above which each of its packets is marked; the default is 1 ms.
-    pub step: Option<Duration>,
+    step: Option<Duration>,
     /// True to drop packets when they are enqueued instead of when they leave.
-    pub drops_on_enqueue: Option<bool>,
+    drops_on_enqueue: Option<bool>,
     /// True to drop packets of both queues under overload, false to let the queue overflow.
-    pub drops_on_overload: Option<bool>,
+    drops_on_overload: Option<bool>,
     /// Share of the link that the classic queue has at least, in percent; the default is 10.
-    pub classic_protection: Option<u8>,
+    classic_protection: Option<u8>,
     /// True to split aggregated packets (GSO).
-    pub splits_aggregates: Option<bool>,
+    splits_aggregates: Option<bool>,
 }
 
 /// Largest gain, in 1/256 Hz.
