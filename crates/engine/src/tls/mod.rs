@@ -139,6 +139,7 @@ pub(crate) enum ConnectionUse {
     /// All of it is in TLS: a control connection.
     Control,
     /// TLS ends after the cookie: a data connection.
+    #[cfg(feature = "tls")]
     Data,
     /// All of it is in TLS: a connection whose encryption is measured.
     Secured,
