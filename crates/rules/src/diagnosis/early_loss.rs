@@ -81,7 +81,7 @@ impl TransferEvidence<'_> {
     }
 
     /// Bytes that the search for the capacity made wait before packets were lost; `None` where it filled no queue.
-    fn queue_of_search(&self) -> Option<ByteCount> {
+    pub(super) fn queue_of_search(&self) -> Option<ByteCount> {
         let found = self.path()?.capacity.as_ref().filter(|found| !found.at_least && found.shared == Some(false))?;
         Some(self.capacity? * Duration::from_nanos(found.queueing_ns?))
     }

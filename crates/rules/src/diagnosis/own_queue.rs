@@ -52,6 +52,15 @@ impl<'o> TransferEvidence<'o> {
         limiting.min_by(|one, other| one.payload.bits_per_second().total_cmp(&other.payload.bits_per_second()))
     }
 
+    /// True when the measured capacity is a limit of the sending host's own queue: the search filled that queue, not one of
+    /// the path.
+    pub(super) fn measures_own_queue(&self) -> bool {
+        let found = self.path().and_then(capacity_of);
+        let queues = self.host(TransferEnd::Sender).and_then(|host| host.queues.as_ref());
+        let limits = queues.into_iter().flatten().filter_map(|queue| queue.limit);
+        found.is_some_and(|found| limits.into_iter().any(|limit| is_rate_of(found, limit)))
+    }
+
     fn limited_by(&self, queue: &'o QueueEvidence) -> Option<LimitingQueue<'o>> {
         let limit = queue.limit.filter(|limit| limit.bits_per_second > 0)?;
         let sent = ByteCount::new(queue.sent_bytes);

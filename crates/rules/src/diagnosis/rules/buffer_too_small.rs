@@ -2,6 +2,8 @@
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
+use linerate_units::ByteCount;
+
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::path_loss::{OwnLoss, SEPARATING_MEASUREMENT};
@@ -31,14 +33,28 @@ const MAX_TINY_BUFFER: f64 = 10.0;
 /// Retransmitted share from which losses hold a window of a few packets down.
 const MIN_RETRANSMITTED_SHARE: f64 = 0.001;
 
-fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
+/// Losses of a transfer that does not fill the path, although its window would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QueueLosses {
+    /// In slow start alone.
+    InSlowStart,
+    /// At a window of the bandwidth-delay product, with hardly any queue.
+    AtFullWindow,
+    /// At a queue that is full, and empty after each of them.
+    AtFullQueue,
+}
+
+/// Returns the losses that hold the window at what the path holds without a queue, or below.
+pub(super) fn found_losses(evidence: &TransferEvidence<'_>) -> Option<QueueLosses> {
     let is_lossless = evidence.retransmits.is_none_or(linerate_units::SegmentCount::is_zero);
     if evidence.is_full() || is_lossless || super::overfills_buffer(evidence) {
         return None;
     }
     let flight = evidence.largest_in_flight?;
     let without_queue = evidence.loses_without_queue();
-    let at_the_start = without_queue && evidence.loses_only_in_slow_start();
+    if without_queue && evidence.loses_only_in_slow_start() {
+        return Some(QueueLosses::InSlowStart);
+    }
     // Where the capacity is unknown, slow start alone decides.
     let reached = evidence
         .bandwidth_delay_product()
@@ -49,20 +65,30 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let is_share = |events| losses.share(events).is_some_and(|share| share.get() >= least);
     // Losses that are not the path's own come from a buffer, at whatever window.
     let is_refuted = evidence.own_loss() == OwnLoss::Refuted;
-    let overflows = without_queue && (reached || is_refuted) && is_share(losses.window);
+    if without_queue && (reached || is_refuted) && is_share(losses.window) {
+        return Some(QueueLosses::AtFullWindow);
+    }
     // A host that drops packets has a queue as well.
     let is_of_path = super::host_drops::RULE.is_silent(evidence);
-    let runs_empty = is_of_path && is_share(losses.queue + losses.window) && is_small(evidence);
-    if !(at_the_start || overflows || runs_empty) {
+    (is_of_path && is_share(losses.queue + losses.window) && is_small(evidence)).then_some(QueueLosses::AtFullQueue)
+}
+
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
+    if super::drops_early(evidence) {
         return None;
     }
+    let flight = evidence.largest_in_flight?;
+    let found = found_losses(evidence)?;
+    let at_the_start = found == QueueLosses::InSlowStart;
+    let runs_empty = found == QueueLosses::AtFullQueue;
+    let losses = evidence.losses();
     let queue = evidence.queueing().map_or("not measured".to_owned(), |(_, high)| time(high));
     let when = if at_the_start {
         "slow start overflowed it, and nothing was lost since".to_owned()
     } else {
         format!("at {} in flight packets are dropped", size(flight))
     };
-    let text = if overflows || at_the_start {
+    let text = if !runs_empty {
         format!("The bottleneck's buffer is too small for one flow: {when}, with hardly any queue ({queue}).")
     } else {
         format!(
@@ -94,8 +120,12 @@ fn is_small(evidence: &TransferEvidence<'_>) -> bool {
     let late = evidence.late_retransmits.is_none_or(|count| !count.is_zero());
     let packets = evidence.segment.map(|segment| queue.as_f64() / f64::from(segment.get()).max(1.0));
     let is_tiny = lost && packets.is_some_and(|packets| packets <= MAX_TINY_BUFFER);
-    let needed = if evidence.uses("cubic") { CUBIC_NEED } else { 1.0 };
-    let below_product =
-        evidence.bandwidth_delay_product().is_some_and(|product| queue.as_f64() < product.as_f64() * needed);
+    let below_product = needed(evidence).is_some_and(|needed| queue < needed);
     late && (below_product || is_tiny)
+}
+
+/// Buffer that one flow needs to fill the path.
+pub(super) fn needed(evidence: &TransferEvidence<'_>) -> Option<ByteCount> {
+    let share = if evidence.uses("cubic") { CUBIC_NEED } else { 1.0 };
+    Some(ByteCount::from_f64(evidence.bandwidth_delay_product()?.as_f64() * share))
 }

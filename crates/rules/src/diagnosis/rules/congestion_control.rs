@@ -8,13 +8,16 @@ use super::super::DiagnosisRule;
 use super::super::early_loss::EarlyLoss;
 use super::super::evidence::TransferEvidence;
 use super::super::path_loss::OwnLoss;
-use super::super::text::{VerdictBuilder, percent, rate, size, time, verdict};
+use super::super::text::{VerdictBuilder, percent, percent_of, rate, size, time, verdict};
 
 /// Recovery time that exceeds most transfers.
 const MIN_RECOVERY_TIME: Duration = Duration::from_secs(30);
 
 /// Retransmitted share from which a sender keeps more in flight than the path holds.
 const MIN_EXCESS_SHARE: f64 = 0.05;
+
+/// Packets of a queue from which its size says what it holds.
+const MIN_QUEUE_PACKETS: u64 = 10;
 
 /// Losses are rare, and the congestion control needs longer to recover from one than most transfers last; or one ended slow
 /// start early, and the window has grown slowly since; or BBR keeps more in flight than the path and its buffer hold.
@@ -28,10 +31,14 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check,
 };
 
+const EARLY_DROPS: &str = "a queue that drops early (CAKE, CoDel, FQ-CoDel, PIE) needs an interval of the round trip at long \
+    ones: `tc qdisc change … cake rtt 200ms`";
+
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     by_recovery_time(evidence)
         .or_else(|| overfills_buffer(evidence).then(|| above_the_buffer(evidence)))
         .or_else(|| evidence.early_loss().map(|found| after_early_loss(evidence, &found)))
+        .or_else(|| drops_early(evidence).then(|| below_the_queue(evidence)))
 }
 
 /// True when BBR, which has two bandwidth-delay products in flight and four segments at least, loses much at a buffer that holds
@@ -57,6 +64,43 @@ fn above_the_buffer(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
         .figure("queueing", evidence.queueing().map(|(_, high)| time(high)))
         .figure("path capacity", evidence.capacity.map(rate))
         .advice("CUBIC leaves less in flight after a loss: `linerate diagnose HOST -- -C cubic` shows what it reaches")
+}
+
+/// True when the bottleneck drops long before its queue is full: the search for the capacity made as much wait as one flow
+/// needs to fill the path, beyond what delays vary by, and this transfer lost packets at less than half of that. A queue that
+/// is managed does so; of a few packets, none says what it holds.
+pub(in super::super) fn drops_early(evidence: &TransferEvidence<'_>) -> bool {
+    let varies = evidence.observation.path.as_ref().and_then(|path| path.usual_round_trip.zip(path.round_trip));
+    let varies = varies.map_or(Duration::ZERO, |((_, high), least)| high.saturating_sub(least));
+    let queue = evidence.queue_of_search().zip(evidence.capacity);
+    let queue = queue.map(|(queue, capacity)| queue - (capacity * varies).min(queue));
+    let longest = evidence.queueing().zip(evidence.capacity).map(|((_, high), capacity)| capacity * high);
+    let needed = super::buffer_too_small::needed(evidence);
+    let few = evidence.segment.map(|segment| segment.byte_count() * MIN_QUEUE_PACKETS);
+    let is_large = queue
+        .zip(needed)
+        .zip(longest.zip(few))
+        .is_some_and(|((queue, needed), (longest, few))| queue >= needed.max(few) && queue > longest * 2);
+    // Packets that others overtake wait longer as well.
+    let reorders = evidence.path().and_then(|path| path.packets.as_ref()?.reordering).is_some_and(|share| share > 0.0);
+    let is_other = reorders || evidence.measures_own_queue() || super::is_path_shared(evidence);
+    is_large && !is_other && super::buffer_too_small::found_losses(evidence).is_some()
+}
+
+fn below_the_queue(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
+    let control = evidence.observation.congestion_control.as_deref().unwrap_or("the congestion control");
+    let text = format!(
+        "The bottleneck drops packets early, at a queue of {} where {} fit, and {control} then keeps its window below the \
+            {} that the path holds.",
+        evidence.queueing().map_or("little".to_owned(), |(_, high)| time(high)),
+        evidence.queue_of_search().map_or("more".to_owned(), size),
+        evidence.bandwidth_delay_product().map_or("window".to_owned(), size),
+    );
+    verdict(Cause::CongestionControl, Confidence::Medium, text)
+        .figure("retransmitted segments", evidence.retransmits.map(|count| count.get().to_string()))
+        .figure("path utilisation", evidence.used().map(percent_of))
+        .advice("BBR does not take each loss for a full path: `linerate diagnose HOST -- -C bbr` shows what it reaches")
+        .advice(EARLY_DROPS)
 }
 
 fn by_recovery_time(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
@@ -101,10 +145,7 @@ fn after_early_loss(evidence: &TransferEvidence<'_>, found: &EarlyLoss) -> Diagn
         .advice(
             "BBR does not take a single loss for a full path: `linerate diagnose HOST -- -C bbr` shows what it reaches",
         )
-        .advice(
-            "a queue that drops early (CAKE, CoDel, FQ-CoDel, PIE) needs an interval of the round trip at long ones: \
-                `tc qdisc change … cake rtt 200ms`",
-        );
+        .advice(EARLY_DROPS);
     if evidence.own_loss() == OwnLoss::Refuted {
         return found;
     }
