@@ -409,7 +409,8 @@ impl<'e, 'o> Costs<'e, 'o> {
             return CostKind::OtherTraffic { rate: 0.0 };
         }
         let more = super::rules::others_share(self.evidence).unwrap_or_default();
-        CostKind::OtherTraffic { rate: more * self.steady }
+        // Both are counted over the whole transfer.
+        CostKind::OtherTraffic { rate: more * self.evidence.goodput.bits_per_second() }
     }
 
     fn duplicated(&self) -> CostKind {

@@ -1,6 +1,6 @@
 //! Loss of the path itself, measured without a full queue, against the transfer's losses.
 
-use linerate_units::{PacketCount, Ratio};
+use linerate_units::{PacketCount, Ratio, SegmentCount};
 
 use super::evidence::TransferEvidence;
 use super::rules::is_path_shared;
@@ -39,7 +39,11 @@ pub(crate) enum OwnLoss {
 impl TransferEvidence<'_> {
     /// Compares the losses of streams that filled no queue with those of the transfer.
     pub(crate) fn own_loss(&self) -> OwnLoss {
-        let of_transfer = self.retransmitted.map(Ratio::get).zip(self.spurious().map(Ratio::get));
+        // What slow start lost at once, it lost to its own overshoot.
+        let overshot = self.retransmits.map_or(1.0, SegmentCount::as_f64).max(1.0);
+        let overshot = SegmentCount::new(self.overshoots().0).as_f64() / overshot;
+        let repaired = self.retransmitted.map(|share| share.get() * (1.0 - overshot.min(1.0)));
+        let of_transfer = repaired.zip(self.spurious().map(Ratio::get));
         let of_transfer = of_transfer.map(|(lost, spurious)| lost * (1.0 - spurious)).filter(|lost| *lost > 0.0);
         let Some((of_transfer, (lost, sent))) = of_transfer.zip(self.probes()) else { return OwnLoss::Unknown };
         if lost >= MIN_LOST && lost / sent >= MIN_EXPLAINED_SHARE * of_transfer {

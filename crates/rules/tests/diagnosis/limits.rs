@@ -87,18 +87,19 @@ fn delays_that_vary_by_the_queue_of_others_come_after_a_full_path() {
     assert_eq!(causes(&varying(0.06))[0], Cause::LinkRate);
 }
 
-/// Transfer that stalls, on a path whose probes of 1401 bytes vanished, after this many bytes.
-fn stalled_after(received: u64) -> TransferObservation {
+/// Transfer that stalls, on a path whose probes of 1401 bytes vanished, after this many acknowledged bytes.
+fn stalled_after(acknowledged: u64) -> TransferObservation {
     changed(shaped(|_| ()), |o| {
-        senders(o, |info| (info.bytes_acknowledged, info.backoff) = (Some(ByteCount::new(1)), Some(5)));
-        o.received = ByteCount::new(received);
+        senders(o, |info| (info.bytes_acknowledged, info.backoff) = (Some(ByteCount::new(acknowledged)), Some(5)));
+        // Without the receiver's count it is the sender's.
+        o.received = ByteCount::new(60_000);
         path(o).with_data.mtu.as_mut().expect("there").black_hole_bytes = Some(1401);
     })
 }
 
 #[test]
 fn segments_that_arrive_refute_a_black_hole_of_their_size() {
-    assert!(causes(&stalled_after(0)).contains(&Cause::BlackHole));
+    assert!(causes(&stalled_after(1)).contains(&Cause::BlackHole));
     assert!(!causes(&stalled_after(60_000)).contains(&Cause::BlackHole));
 }
 

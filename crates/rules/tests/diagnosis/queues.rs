@@ -61,3 +61,67 @@ fn a_search_through_a_queue_of_the_host_measures_no_queue_of_the_path() {
     });
     assert!(!causes(&own).contains(&Cause::CongestionControl));
 }
+
+#[test]
+fn what_slow_start_lost_at_once_refutes_no_loss_of_the_path() {
+    let losing = |overshot: u64| {
+        let shape = |shape: &mut TransferShape| {
+            (shape.control, shape.megabits, shape.queue) = ("reno", 33.0, Duration::from_micros(400));
+            (shape.in_flight, shape.congestion_window) = (60_000, 60_000);
+        };
+        changed(shaped(shape), |o| {
+            below(o, 0.0015);
+            counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 40)]);
+            for (index, moment) in o.connections[0].sender.iter_mut().enumerate() {
+                let info = &mut moment.socket.info;
+                let lost = if index == 0 { 0 } else { overshot + index as u64 };
+                info.slow_start_threshold = (index > 0).then_some(SegmentCount::new(40));
+                info.retransmits = Some(SegmentCount::new(lost));
+                info.bytes_retransmitted = Some(ByteCount::new(lost * SEGMENT));
+            }
+        })
+    };
+    assert_eq!(causes(&losing(0))[0], Cause::Loss);
+    assert_eq!(causes(&losing(600))[0], Cause::Loss, "a hundred times as many, at once");
+}
+
+#[test]
+fn others_keep_their_rate_when_a_transfer_slows_down() {
+    let slowed = changed(shaped(|shape| (shape.megabits, shape.capacity) = (20.0, 100.0)), |o| {
+        for (index, moment) in o.connections[0].receiver.iter_mut().enumerate() {
+            moment.bytes = bytes(if index < 20 { 38e6 } else { 2e6 } / 8.0 * SAMPLE_INTERVAL.as_secs_f64());
+        }
+        o.receiver.as_mut().expect("there").interface_bytes = Some((bytes(81e6 / 8.0 * 10.0).get(), 0));
+    });
+    let verdicts = diagnose(&slowed).verdicts;
+    let others = verdicts.iter().find(|verdict| verdict.cause == Cause::CrossTraffic).expect("60 of 80 Mbit/s");
+    let without = others.without.expect("the path is known").expected.bits_per_second();
+    assert!((55e6..70e6).contains(&without), "{without}");
+}
+
+/// Transfer at 93 % of the path that always waits for a window of this size, with this queue.
+fn waiting_for_window(window: u64, queue: Duration) -> TransferObservation {
+    shaped(|shape| {
+        (shape.megabits, shape.queue, shape.receive_window) = (267.0, queue, 1.0);
+        (shape.window, shape.in_flight, shape.congestion_window) = (window, window - 3000, 4_000_000);
+    })
+}
+
+#[test]
+fn a_window_that_waits_in_the_queue_of_a_full_path_limits_nothing() {
+    assert_eq!(causes(&waiting_for_window(1_600_000, Duration::from_millis(27)))[0], Cause::LinkRate);
+    assert_eq!(causes(&waiting_for_window(700_000, Duration::from_micros(100)))[0], Cause::ReceiveWindow);
+}
+
+#[test]
+fn of_two_buffers_the_one_that_is_waited_for_longer_comes_first() {
+    let waits = |send_buffer: f64, receive_window: f64| {
+        let shape = |shape: &mut TransferShape| {
+            (shape.megabits, shape.send_buffer, shape.receive_window) = (130.0, send_buffer, receive_window);
+            (shape.window, shape.in_flight, shape.congestion_window) = (350_000, 340_000, 900_000);
+        };
+        causes(&shaped(shape))[0]
+    };
+    assert_eq!(waits(0.68, 0.32), Cause::SendBuffer);
+    assert_eq!(waits(0.32, 0.68), Cause::ReceiveWindow);
+}

@@ -15,7 +15,7 @@ const MIN_STALL: Duration = Duration::from_millis(400);
 /// IPv4's 20 bytes and TCP's 32.
 const HEADER_BYTES: u64 = 52;
 
-/// Received bytes from which segments arrive: what a path drops by their size does not.
+/// Bytes from which segments arrive: what a path drops by their size does not.
 const ARRIVING: ByteCount = ByteCount::new(20_000);
 
 /// Packets above a certain size vanish on the path, and the transfer stalled or its segments shrank.
@@ -34,7 +34,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let segments = evidence.segment.map(|segment| u64::from(segment.get()) + HEADER_BYTES);
     let vanish = missing.zip(segments).is_some_and(|(bytes, segments)| segments >= bytes);
     let doubled = evidence.sender().and_then(|info| info.backoff).is_some_and(|times| times >= 2);
-    let nothing = evidence.observation.received < ARRIVING;
+    let nothing = arrived(evidence) < ARRIVING;
     // Segments of that size that are acknowledged did not vanish: the probes were lost to something else.
     if vanish && !nothing {
         return None;
@@ -60,4 +60,12 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         .advice("let ICMP \"fragmentation needed\" (type 3 code 4; ICMPv6 type 2) through the firewalls on the path")
         .advice("net.ipv4.tcp_mtu_probing = 1 on both hosts: the kernel then probes for the size after a stall"),
     )
+}
+
+/// Bytes that the receivers acknowledged; where no sender was sampled, those that they counted. A transfer that ends without
+/// the receiver's count has the sender's instead.
+fn arrived(evidence: &TransferEvidence<'_>) -> ByteCount {
+    let last = evidence.observation.connections.iter().filter_map(|connection| connection.sender.last());
+    let acknowledged: Option<ByteCount> = last.map(|sample| sample.socket.info.bytes_acknowledged).sum();
+    acknowledged.filter(|_| evidence.sender().is_some()).unwrap_or(evidence.observation.received)
 }

@@ -70,9 +70,11 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
 }
 
 /// True when the path is nearly full, and the window allows all of it: the kernel's clock also counts the time in which a
-/// full window is on its way.
+/// full window is on its way. A larger window than the path holds waits in its queue.
 fn allows_capacity(evidence: &TransferEvidence<'_>) -> bool {
-    evidence.used().is_some_and(|used| used >= FULL) && allows(evidence, MIN_ALLOWED_SHARE)
+    let waits =
+        evidence.window.zip(evidence.bandwidth_delay_product()).is_some_and(|(window, product)| window >= product * 2);
+    evidence.used().is_some_and(|used| used >= FULL) && (waits || allows(evidence, MIN_ALLOWED_SHARE))
 }
 
 /// Rate that the usual window allows in the usual round trips.

@@ -30,11 +30,14 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if !(waits || overfull || evidence.waits_for_send_buffer()) || evidence.fills_path_despite(limited) {
         return None;
     }
-    // The data in flight reaches the window, so that a larger send buffer would change nothing.
-    let reached = evidence
-        .in_flight
-        .zip(evidence.window)
-        .is_some_and(|(flight, window)| flight.as_f64() >= MIN_REACHED_SHARE * window.as_f64());
+    // The data in flight reaches the window, so that a larger send buffer would change nothing; unless the sender waits longer
+    // for its own buffer.
+    let waits_longer = shares.send_buffer > shares.receive_window;
+    let reached = !waits_longer
+        && evidence
+            .in_flight
+            .zip(evidence.window)
+            .is_some_and(|(flight, window)| flight.as_f64() >= MIN_REACHED_SHARE * window.as_f64());
     if reached {
         return None;
     }
