@@ -67,7 +67,7 @@ impl TruthCase {
     fn of((seed, index): (u64, u64), path: &RandomPath, measured: Counterfactuals, diagnosis: &Value) -> Result<Self> {
         let judged = JudgedPath::read(diagnosis)?;
         let ceiling = measured::ceiling(&path.description);
-        let measured = Counterfactuals { ceiling, diagnosed: judged.steady, ..measured };
+        let measured = Counterfactuals { ceiling, diagnosed: judged.goodput, ..measured };
         let capacity = judged.capacity.map(|stated| (stated, measured::capacity(&path.description, stated.packet)));
         Ok(Self {
             seed,

@@ -25,6 +25,20 @@ pub(super) struct MeasuredGoodput {
     pub(super) steady: f64,
 }
 
+impl MeasuredGoodput {
+    /// Gain by a removal as a share of the goodput: 0.5 for half as much more.
+    pub(super) fn gain(self, without: f64) -> f64 {
+        if without <= self.whole { 0.0 } else { without / self.whole.max(1.0) - 1.0 }
+    }
+
+    /// Mean of several transfers.
+    pub(super) fn mean(transfers: &[Self]) -> Self {
+        let count = u32::try_from(transfers.len()).map_or(1.0, f64::from).max(1.0);
+        let sum = |part: fn(&Self) -> f64| transfers.iter().map(part).sum::<f64>();
+        Self { whole: sum(|one| one.whole) / count, steady: sum(|one| one.steady) / count }
+    }
+}
+
 /// Two causes that are removed together, and the goodput then, in bit/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CausePair {
@@ -42,8 +56,8 @@ pub(super) struct Counterfactuals {
     pub(super) without_pair: Option<CausePair>,
     /// Payload rate of the slowest link; `None` where none has a rate.
     pub(super) ceiling: Option<f64>,
-    /// Rate of the diagnosed transfer in its second half.
-    pub(super) diagnosed: Option<f64>,
+    /// Goodput of the diagnosed transfer.
+    pub(super) diagnosed: Option<MeasuredGoodput>,
 }
 
 /// Cause that a diagnosis of the path should come to.
@@ -57,44 +71,35 @@ pub(super) struct TrueCause {
 }
 
 impl Counterfactuals {
-    /// True when this share of the path is used, once the start of the transfer is over.
-    fn is_full(&self, share: f64) -> bool {
-        self.ceiling.is_none_or(|ceiling| self.as_is.steady >= share * ceiling)
-    }
-
     /// True when a removal gains something.
     pub(super) fn has_gain(&self) -> bool {
-        let pair = self.without_pair.is_some_and(|pair| self.gain(pair.goodput) > TIE);
-        pair || self.without.iter().any(|(_, rate)| self.gain(*rate) > TIE)
+        let pair = self.without_pair.is_some_and(|pair| self.as_is.gain(pair.goodput) > TIE);
+        pair || self.without.iter().any(|(_, rate)| self.as_is.gain(*rate) > TIE)
     }
 
-    /// Gain by a removal as a share of the goodput: 0.5 for half as much again.
-    pub(super) fn gain(&self, without: f64) -> f64 {
-        if without <= self.as_is.whole { 0.0 } else { without / self.as_is.whole.max(1.0) - 1.0 }
-    }
-
-    /// The cause whose removal gains most, and all that gain as much within the tie.
+    /// The cause whose removal gains most, and all that gain as much within the tie. The transfer that was diagnosed is
+    /// another one, which chance may have treated in another way: what gains most there is right as well.
     pub(super) fn true_cause(&self) -> TrueCause {
+        let mut found = self.cause_of(self.as_is);
+        let other = self.diagnosed.filter(|_| found.first != UNEXPLAINED).map(|transfer| self.cause_of(transfer));
+        found.accepted.extend(other.into_iter().flat_map(|other| other.accepted));
+        found.accepted.sort_unstable();
+        found.accepted.dedup();
+        found
+    }
+
+    /// The cause of this transfer's goodput.
+    fn cause_of(&self, transfer: MeasuredGoodput) -> TrueCause {
+        let gains = |rate: f64| transfer.gain(rate) > TIE;
         let mut gaining: Vec<(RemovableCause, f64)> =
-            self.without.iter().copied().filter(|(_, rate)| self.gain(*rate) > TIE).collect();
+            self.without.iter().copied().filter(|(_, rate)| gains(*rate)).collect();
         // The start of a transfer is removed by not counting it. What the sender writes also fills its own buffer.
-        let steady = self.ceiling.map_or(self.as_is.steady, |ceiling| self.as_is.steady.min(ceiling));
-        if self.gain(steady) > TIE {
+        let steady = self.ceiling.map_or(transfer.steady, |ceiling| transfer.steady.min(ceiling));
+        if gains(steady) {
             gaining.push((RemovableCause::ShortTransfer, steady));
         }
-        // Nothing removes a start in the lab: the cause whose removal saves half of what it costs is right as well.
-        let largest = |removable: bool| {
-            let counted = gaining.iter().filter(|(cause, _)| !removable || *cause != RemovableCause::ShortTransfer);
-            counted.map(|(_, rate)| *rate).fold(0.0, f64::max)
-        };
-        let (most, most_removed) = (largest(false), largest(true));
-        let is_shorter = most_removed - self.as_is.whole >= (most - self.as_is.whole) * MIN_SAVED_SHARE;
-        gaining.retain(|(cause, rate)| {
-            let is_start = *cause == RemovableCause::ShortTransfer;
-            *rate >= if is_start || !is_shorter { most } else { most_removed } * (1.0 - TIE)
-        });
-        gaining.sort_by(|one, other| other.1.total_cmp(&one.1));
-        if let Some(pair) = self.without_pair.filter(|pair| gaining.is_empty() && self.gain(pair.goodput) > TIE) {
+        keep_the_largest(&mut gaining, transfer.whole);
+        if let Some(pair) = self.without_pair.filter(|pair| gaining.is_empty() && gains(pair.goodput)) {
             // Each is enough to hold the path back alone.
             let (one, other) = pair.causes;
             let rate_without =
@@ -103,16 +108,14 @@ impl Counterfactuals {
         }
         let gaining: Vec<RemovableCause> = gaining.iter().map(|(cause, _)| *cause).collect();
         let is_start = gaining.iter().all(|cause| *cause == RemovableCause::ShortTransfer);
-        if self.is_full(if is_start { FULL } else { FULL_AFTER_START }) {
+        let share = if is_start { FULL } else { FULL_AFTER_START };
+        if self.ceiling.is_none_or(|ceiling| transfer.steady >= share * ceiling) {
             let harmless = self.without.iter().map(|(cause, _)| *cause).filter(|cause| HARMLESS.contains(cause));
             let path = [RemovableCause::LinkRate].into_iter().chain(gaining).chain(harmless);
             return TrueCause { first: "link-rate", accepted: verdicts(path) };
         }
         let first = gaining.first().map_or(UNEXPLAINED, |cause| cause.name());
-        // The transfer that was diagnosed is another one, and may have filled the path.
-        let filled = self.ceiling.zip(self.diagnosed).is_some_and(|(most, rate)| rate >= FULL_AFTER_START * most);
-        let path = filled.then_some(RemovableCause::LinkRate);
-        TrueCause { first, accepted: verdicts(gaining.into_iter().chain(path)) }
+        TrueCause { first, accepted: verdicts(gaining.into_iter()) }
     }
 
     /// Keeps the pair if its removal gains more than that of the one before.
@@ -157,6 +160,22 @@ impl CausePair {
         let cause = |place: usize| RemovableCause::from_name(pair[place].as_str()?);
         Some(Self { causes: (cause(0)?, cause(1)?), goodput: pair[2].as_f64()? })
     }
+}
+
+/// Keeps the causes that gain most, in the order of their gains. Nothing removes a start in the lab: the cause whose removal
+/// saves half of what it costs is right as well.
+fn keep_the_largest(gaining: &mut Vec<(RemovableCause, f64)>, whole: f64) {
+    let largest = |removable: bool| {
+        let counted = gaining.iter().filter(|(cause, _)| !removable || *cause != RemovableCause::ShortTransfer);
+        counted.map(|(_, rate)| *rate).fold(0.0, f64::max)
+    };
+    let (most, most_removed) = (largest(false), largest(true));
+    let is_shorter = most_removed - whole >= (most - whole) * MIN_SAVED_SHARE;
+    gaining.retain(|(cause, rate)| {
+        let is_start = *cause == RemovableCause::ShortTransfer;
+        *rate >= if is_start || !is_shorter { most } else { most_removed } * (1.0 - TIE)
+    });
+    gaining.sort_by(|one, other| other.1.total_cmp(&one.1));
 }
 
 /// Name of the row for paths whose limit is none of the injected causes.
@@ -261,10 +280,26 @@ mod tests {
     fn a_diagnosed_transfer_that_fills_the_path_may_be_told_so() {
         let mut path = measured(&[(Cause::BufferTooSmall, 60.0)], None, 60.0);
         assert_eq!(path.true_cause().accepted, ["buffer-too-small"]);
-        path.diagnosed = Some(57.5);
+        path.diagnosed = Some(MeasuredGoodput { whole: 50.0, steady: 57.5 });
         let truth = path.true_cause();
         assert_eq!(truth.first, "buffer-too-small");
         assert!(truth.accepted.contains(&"link-rate") && truth.accepted.contains(&"buffer-too-small"));
+    }
+
+    #[test]
+    fn what_gains_most_from_the_diagnosed_transfer_is_right_as_well() {
+        let mut path = measured(&[(Cause::Loss, 51.0), (Cause::Reordering, 40.0)], None, 52.0);
+        assert!(!path.true_cause().accepted.contains(&"loss"), "the path is full, and no removal gains anything");
+        path.diagnosed = Some(MeasuredGoodput { whole: 30.0, steady: 30.0 });
+        let truth = path.true_cause();
+        assert_eq!(truth.first, "link-rate");
+        assert!(truth.accepted.contains(&"loss") && truth.accepted.contains(&"link-rate"));
+    }
+
+    #[test]
+    fn several_transfers_have_a_mean() {
+        let transfers = [10.0, 20.0, 60.0].map(|whole| MeasuredGoodput { whole, steady: whole * 2.0 });
+        assert_eq!(MeasuredGoodput::mean(&transfers), MeasuredGoodput { whole: 30.0, steady: 60.0 });
     }
 
     #[test]

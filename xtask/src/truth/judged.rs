@@ -5,6 +5,8 @@ use linerate_model::diagnosis::{Confidence, GoodputEstimate, TransferObservation
 use linerate_rules::diagnosis::{diagnose, figures};
 use serde_json::Value;
 
+use super::judge::MeasuredGoodput;
+
 /// First verdict of a diagnosis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FirstVerdict {
@@ -31,8 +33,8 @@ pub(super) struct StatedCapacity {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct JudgedPath {
     pub(super) first: Option<FirstVerdict>,
-    /// Rate of the transfer's second half.
-    pub(super) steady: Option<f64>,
+    /// Goodput of its transfer.
+    pub(super) goodput: Option<MeasuredGoodput>,
     pub(super) contradictions: Vec<String>,
     pub(super) capacity: Option<StatedCapacity>,
 }
@@ -43,24 +45,23 @@ impl JudgedPath {
     pub(super) fn read(document: &Value) -> Result<Self> {
         let kept = &document["observation"];
         if kept.is_null() {
-            return Ok(Self { first: None, steady: None, contradictions: Vec::new(), capacity: None });
+            return Ok(Self { first: None, goodput: None, contradictions: Vec::new(), capacity: None });
         }
         let observation: TransferObservation =
             serde_json::from_value(kept.clone()).context("the kept observation is of another linerate")?;
         let diagnosis = diagnose(&observation);
-        let steady = figures(&observation).into_iter().find(|(name, _)| *name == "steady_bits_per_second");
+        let stated_figures = figures(&observation);
+        let figure = |name: &str| stated_figures.iter().find(|(known, _)| *known == name).and_then(|(_, rate)| *rate);
+        let goodput = figure("goodput_bits_per_second")
+            .zip(figure("steady_bits_per_second"))
+            .map(|(whole, steady)| MeasuredGoodput { whole, steady });
         let first = diagnosis.verdicts.into_iter().next().map(|verdict| FirstVerdict {
             cause: verdict.cause.name().to_owned(),
             confidence: verdict.confidence,
             without: verdict.without,
             text: verdict.text,
         });
-        Ok(Self {
-            first,
-            steady: steady.and_then(|(_, rate)| rate),
-            contradictions: diagnosis.contradictions,
-            capacity: stated(&observation),
-        })
+        Ok(Self { first, goodput, contradictions: diagnosis.contradictions, capacity: stated(&observation) })
     }
 }
 

@@ -20,8 +20,9 @@ const ETHERNET_HEADER: f64 = 14.0;
 /// Seconds after which a guest is stopped.
 const LONGEST: &str = "240";
 
-/// Largest number of attempts at a transfer.
-const TRANSFERS: u32 = 3;
+/// Transfers whose mean is the goodput of a path, and most attempts at them.
+const TRANSFERS: usize = 3;
+const ATTEMPTS: i64 = 5;
 
 /// Lab in a folder, which keeps the descriptions of one path and its variants.
 pub(super) struct PathLab<'a> {
@@ -74,22 +75,28 @@ impl<'a> PathLab<'a> {
         Ok(document["result"]["diagnose"].take())
     }
 
-    /// Goodput of the path's own transfer. One that ends with an error is repeated with other seeds of the path: what
-    /// chance has ended once says little. It is nothing where all of them end so.
+    /// Goodput of the path's own transfer: the mean of several, each with another seed of the path, as one that chance has
+    /// slowed says little. One that ends with an error is repeated with a further seed. It is nothing where all of them end so.
     pub(super) fn goodput(&self, path: &Table, variant: &str) -> Result<MeasuredGoodput> {
-        let mut path = path.clone();
-        for _ in 0..TRANSFERS {
-            let file = self.write(&path, variant)?.display().to_string();
-            let scenario = cause::scenario(&path);
-            let words: Vec<&str> = scenario.iter().map(String::as_str).collect();
-            let document = self.run(&[&["lab", "run", &file, "--", "linerate"], words.as_slice(), &["-J"]].concat())?;
-            if document["error"].is_null() {
-                return Ok(read_goodput(&document));
+        let seed = path.get("seed").and_then(toml::Value::as_integer).unwrap_or(1);
+        let (mut path, mut transfers) = (path.clone(), Vec::new());
+        for attempt in 0..ATTEMPTS {
+            path.insert("seed".to_owned(), toml::Value::Integer(seed + attempt));
+            transfers.extend(self.transfer(&path, variant)?);
+            if transfers.len() == TRANSFERS {
+                break;
             }
-            let seed = path.get("seed").and_then(toml::Value::as_integer).unwrap_or(1);
-            path.insert("seed".to_owned(), toml::Value::Integer(seed + 1));
         }
-        Ok(MeasuredGoodput { whole: 0.0, steady: 0.0 })
+        Ok(MeasuredGoodput::mean(&transfers))
+    }
+
+    /// Goodput of one transfer; `None` where it ends with an error.
+    fn transfer(&self, path: &Table, variant: &str) -> Result<Option<MeasuredGoodput>> {
+        let file = self.write(path, variant)?.display().to_string();
+        let scenario = cause::scenario(path);
+        let words: Vec<&str> = scenario.iter().map(String::as_str).collect();
+        let document = self.run(&[&["lab", "run", &file, "--", "linerate"], words.as_slice(), &["-J"]].concat())?;
+        Ok(document["error"].is_null().then(|| read_goodput(&document)))
     }
 
     fn write(&self, path: &Table, variant: &str) -> Result<PathBuf> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use toml::{Table, Value};
+use toml::Table;
 
 use super::cause::RemovableCause;
 use super::measured::PathLab;
@@ -22,9 +22,6 @@ const HOST_CAUSES: [RemovableCause; 8] = [
     RemovableCause::SenderQueue,
 ];
 
-/// Number of transfers, each with another seed.
-const TRANSFERS: u8 = 3;
-
 /// Measures the path `name` without the causes in its hosts; returns the mean goodput after slow start. It is kept in
 /// `folder`, and measured once.
 pub(crate) fn without_host_causes(linerate: &Path, folder: &Path, name: &str, label: &str) -> Result<f64> {
@@ -37,14 +34,7 @@ pub(crate) fn without_host_causes(linerate: &Path, folder: &Path, name: &str, la
     let path: Table = text.parse().with_context(|| format!("{} is not TOML", file.display()))?;
     let path = without(&path, label);
     let lab = PathLab::new(linerate, folder, name)?;
-    let seed = path.get("seed").and_then(Value::as_integer).unwrap_or(1);
-    let mut sum = 0.0;
-    for number in 0..TRANSFERS {
-        let mut path = path.clone();
-        path.insert("seed".to_owned(), Value::Integer(seed + i64::from(number)));
-        sum += lab.goodput(&path, "host-causes")?.steady;
-    }
-    let mean = sum / f64::from(TRANSFERS);
+    let mean = lab.goodput(&path, "host-causes")?.steady;
     fs::write(&kept, format!("{mean}\n")).with_context(|| format!("cannot write {}", kept.display()))?;
     Ok(mean)
 }
