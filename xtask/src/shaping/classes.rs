@@ -33,7 +33,7 @@ const RUNS: [ClassesRun; 4] = [
 ];
 
 /// Values of the script by name.
-type Values = BTreeMap<String, Vec<f64>>;
+pub(super) type Values = BTreeMap<String, Vec<f64>>;
 
 impl ClassesRun {
     fn name(self) -> String {
@@ -91,7 +91,7 @@ impl ClassesRun {
 }
 
 /// Line `name: value value`.
-fn value(line: &str) -> Option<(String, Vec<f64>)> {
+pub(super) fn value(line: &str) -> Option<(String, Vec<f64>)> {
     let (name, values) = line.split_once(": ")?;
     Some((name.to_owned(), values.split(' ').filter_map(|value| value.parse().ok()).collect()))
 }

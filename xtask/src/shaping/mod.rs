@@ -3,6 +3,7 @@
 
 mod beds;
 mod classes;
+mod dual_queue;
 mod one_flow;
 mod page;
 mod run;
@@ -60,7 +61,7 @@ impl ShapingArguments {
         }
         ensure!((1..=1000).contains(&parsed.runs), "--runs must be 1 to 1000");
         for name in &parsed.beds {
-            let is_own = [one_flow::NAME, classes::NAME].contains(&name.as_str());
+            let is_own = [one_flow::NAME, classes::NAME, dual_queue::NAME].contains(&name.as_str());
             ensure!(is_own || BEDS.iter().any(|bed| bed.name == name), "unknown test bed '{name}'");
         }
         Ok(parsed)
@@ -107,7 +108,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     }
     let program = arguments.measure.then_some(linerate.as_path());
     let (mut sections, mut too_little) = (String::new(), Vec::new());
-    for (name, section) in [(classes::NAME, classes::section as Section), (one_flow::NAME, one_flow::section)] {
+    let own: [(&str, Section); 3] = [
+        (classes::NAME, classes::section),
+        (dual_queue::NAME, dual_queue::section),
+        (one_flow::NAME, one_flow::section),
+    ];
+    for (name, section) in own {
         if is_wanted(&arguments.beds, name) {
             let (text, missed) = section(program, &kept);
             sections.push_str(&text);
@@ -115,7 +121,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
         }
     }
     let out = workspace::root().join(&arguments.out);
-    fs::write(&out, page::page(&rows, &sections)).with_context(|| format!("cannot write {}", out.display()))?;
+    // Without cases of a test bed the page keeps those that it has.
+    let written = fs::read_to_string(&out).ok().filter(|_| rows.is_empty());
+    let text = written.map_or_else(|| page::page(&rows, &sections), |written| page::updated(&written, &sections));
+    fs::write(&out, text).with_context(|| format!("cannot write {}", out.display()))?;
     println!("written: {}", out.display());
     let missed: Vec<&CaseRow> = rows.iter().filter(|row| !row.misses().is_empty()).collect();
     for row in &missed {

@@ -24,13 +24,14 @@ pub(super) struct CaseRow {
 
 /// Median, minimum and maximum of a figure over its runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct RunSpread {
+pub(super) struct RunSpread {
     median: f64,
     least: f64,
     most: f64,
 }
 
-fn spread(mut values: Vec<f64>) -> Option<RunSpread> {
+/// Returns the spread of a figure; `None` without values.
+pub(super) fn spread(mut values: Vec<f64>) -> Option<RunSpread> {
     values.sort_by(f64::total_cmp);
     let (least, most) = (*values.first()?, *values.last()?);
     let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
@@ -45,7 +46,7 @@ fn pings(run: &Value) -> Vec<f64> {
 }
 
 /// Returns a percentile by nearest rank.
-fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
+pub(super) fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
     sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
 }
 
@@ -232,7 +233,8 @@ fn has_bounds(bed: &TestBed, back_end: &str) -> bool {
     }
 }
 
-fn format_spread(value: Option<RunSpread>, digits: usize) -> String {
+/// Formats the median, with the least and the largest value where they differ.
+pub(super) fn format_spread(value: Option<RunSpread>, digits: usize) -> String {
     value.map_or("–".to_owned(), |one| {
         if (one.most - one.least).abs() < 0.5 * 0.1_f64.powi(i32::try_from(digits).unwrap_or(1)) {
             format!("{:.digits$}", one.median)
@@ -284,6 +286,21 @@ pub(super) fn page(rows: &[CaseRow], sections: &str) -> String {
     text.push_str(sections);
     text.push_str(FURTHER_RESULTS);
     text
+}
+
+/// Replaces sections of a written page, which begin with their headings; new ones come last, before the further results.
+pub(super) fn updated(written: &str, sections: &str) -> String {
+    let end = FURTHER_RESULTS.trim_start().lines().next().and_then(|first| written.find(first));
+    let page = written[..end.unwrap_or(written.len())].trim_end();
+    let mut chunks: Vec<&str> = page.split("\n## ").map(str::trim_end).collect();
+    for section in sections.split("\n## ").skip(1).map(str::trim_end) {
+        let heading = section.lines().next();
+        match chunks.iter_mut().find(|chunk| chunk.lines().next() == heading) {
+            Some(chunk) => *chunk = section,
+            None => chunks.push(section),
+        }
+    }
+    format!("{}\n{FURTHER_RESULTS}", chunks.join("\n\n## "))
 }
 
 /// Formats the section on predictions.
@@ -422,6 +439,16 @@ mod tests {
         assert_eq!(percentile(&[1.0, 2.0, 3.0], 99), Some(3.0));
         assert_eq!(percentile(&[], 99), None);
         assert_eq!(spread(vec![3.0, 1.0, 2.0, 10.0]), Some(RunSpread { median: 2.5, least: 1.0, most: 10.0 }));
+    }
+
+    #[test]
+    fn sections_of_a_written_page_are_replaced_or_added() {
+        let written = page(&[row(&[18.0], 220e3)], "\n## One flow\n\nOld.\n\n## Classes\n\nKept.\n");
+        let text = updated(&written, "\n## One flow\n\nNew.\n\n## Third\n\nAdded.\n");
+        let expected =
+            page(&[row(&[18.0], 220e3)], "\n## One flow\n\nNew.\n\n## Classes\n\nKept.\n\n## Third\n\nAdded.\n");
+        assert_eq!(text, expected);
+        assert_eq!(updated(&text, ""), text);
     }
 
     #[test]
