@@ -19,7 +19,8 @@ in_far ip address add 10.8.0.2/24 dev v1
 in_far ip link set v1 gso_max_segs 1 up
 in_far ip route add 10.7.0.0/16 via 10.8.0.1
 for port in 1 2 3; do
-	in_far "$L" iperf3 -s -p 520$port >server$port 2>&1 &
+	# Not by the function: $! would be its shell, and the server would outlive it.
+	nsenter -t $far -n "$L" iperf3 -s -p 520$port >server$port 2>&1 &
 	servers="$servers $!"
 done
 until [ "$(cat server? | grep -c listening)" = 3 ]; do sleep 0.1; done

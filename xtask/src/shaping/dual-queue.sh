@@ -1,6 +1,7 @@
 # An L4S flow and a classic one through one shaper, in the near host of the lab: LINERATE OPTIONS WARM SECONDS. Prints lines
 # `name: value`. Namespaces "lan" and "far" are 20 ms apart, the guest between them routes and shapes towards "far". The L4S
 # flow is DCTCP whose packets leave with ECT(1), as no congestion control of Linux sends that.
+# shellcheck disable=SC2086,SC2154
 set -eu
 L=$1 options=$2 warm=$3 seconds=$4
 D=$(mktemp -d)
@@ -12,12 +13,9 @@ for name in lan far; do
 	eval "$name=$!"
 	read -r _ <ready
 done
-# shellcheck disable=SC2154
 in_lan() { nsenter -t $lan -n "$@"; }
-# shellcheck disable=SC2154
 in_far() { nsenter -t $far -n "$@"; }
 servers=
-# shellcheck disable=SC2086
 trap 'kill $lan $far $servers 2>/dev/null || :; rm -rf "$D"' EXIT
 ip link add l0 type veth peer name eth1 netns $lan
 ip link add v0 type veth peer name eth1 netns $far
@@ -38,15 +36,15 @@ for name in lan far; do
 	in_$name tc qdisc add dev eth1 clsact
 	in_$name tc filter add dev eth1 egress protocol ip u32 match ip protocol 6 0xff match ip dst 10.$other.0.3/32 \
 		action pedit ex munge ip tos set 0x1 retain 0x3 pipe action csum ip4h
+	eval "process=\$$name"
 	for port in 5201 5202; do
-		in_$name "$L" iperf3 -s -p $port >server.$name.$port 2>&1 &
+		nsenter -t $process -n "$L" iperf3 -s -p $port >server.$name.$port 2>&1 &
 		servers="$servers $!"
 	done
 done
 until [ "$(cat server.* | grep -c listening)" = 4 ]; do sleep 0.1; done
 tree() { tc qdisc show | grep -v 'dev lo '; }
 tree >before
-# shellcheck disable=SC2086
 "$L" shape v0 --up 20M --down 50M --back-end $options --quiet >/dev/null
 for direction in up down; do
 	[ $direction = up ] && from=in_lan to=10.8.0 || from=in_far to=10.7.0
@@ -57,8 +55,7 @@ for direction in up down; do
 	sleep "$warm"
 	$from ping -4 -n -i 0.0503 -w "$seconds" -Q 0 $to.2 >ping.classic &
 	$from ping -4 -n -i 0.0503 -w "$seconds" -Q 1 $to.3 >ping.l4s &
-	# shellcheck disable=SC2086
-	wait $clients
+		wait $clients
 	for flow in classic l4s; do
 		received=$(sed -n '/"sum_received"/,/}/p' $flow | sed -n 's/.*"bits_per_second":[^0-9]*\([0-9]*\).*/\1/p')
 		own=$(sed -n 's/.*"mean_rtt":[^0-9]*\([0-9]*\).*/\1/p' $flow | head -n 1)
