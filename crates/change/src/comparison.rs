@@ -13,6 +13,7 @@ pub fn value_matches(target: &ChangeTarget, wanted: &str, seen: &str) -> bool {
         ChangeTarget::Queueing { .. } => queueing_matches(wanted, seen),
         // Two records of one tree are equal; commands are never read back.
         ChangeTarget::TrafficControl { .. } => wanted == seen,
+        ChangeTarget::FirewallTable { .. } => wanted == seen || rule_values(wanted) == rule_values(seen),
         ChangeTarget::Route { .. } => contains_tokens(wanted, seen),
         ChangeTarget::File { .. } => {
             tokens_match(wanted, seen)
@@ -44,13 +45,22 @@ pub fn is_unchanged(target: &ChangeTarget, put: Option<&str>, now: Option<&str>)
     }
 }
 
-/// A value for display: a one-line summary of traffic control, any other value unchanged.
+/// A value for display: a one-line summary of traffic control and of tables, any other value unchanged.
 #[must_use]
 pub fn shown<'a>(target: &ChangeTarget, value: &'a str) -> Cow<'a, str> {
     match target {
         ChangeTarget::TrafficControl { .. } => Cow::Owned(traffic_control::summary(value)),
+        ChangeTarget::FirewallTable { .. } if value.contains('\n') => {
+            Cow::Owned(format!("a table with {} rules", rule_values(value).len()))
+        }
         _ => Cow::Borrowed(value),
     }
+}
+
+/// Values that the rules of a table set, in order: nft prints the remainder of a rule in the form of its version.
+fn rule_values(table: &str) -> Vec<&str> {
+    let rules = table.lines().filter(|line| line.contains(" set "));
+    rules.filter_map(|rule| rule.split_ascii_whitespace().last()).collect()
 }
 
 /// Compares token by token, numbers by value.
@@ -224,6 +234,19 @@ mod tests {
         let link =
             ChangeTarget::Link { interface: "eth0".into(), attribute: linerate_model::change::LinkAttribute::Mtu };
         assert!(!is_unchanged(&link, Some("1"), Some("2")) && shown(&link, record) == record);
+    }
+
+    #[test]
+    fn tables_match_by_the_values_that_they_set() {
+        let target = ChangeTarget::FirewallTable { name: "marks".into() };
+        let wanted = "create table inet marks\nadd chain inet marks store { type filter hook postrouting priority -150 ; }\n\
+                      add rule inet marks store ip dscp 0x2e ct mark set ct mark and 0x02ffffff or 0xb9000000";
+        let seen = "table inet marks {\n\tchain store {\n\t\ttype filter hook postrouting priority mangle; policy accept;\n\
+                    \t\tip dscp ef ct mark set ct mark & 0xbbffffff | 0xb9000000\n\t}\n}";
+        assert!(value_matches(&target, wanted, seen) && !is_unchanged(&target, Some(wanted), Some(seen)));
+        assert!(!value_matches(&target, wanted, &seen.replace("0xb9000000", "0xb1000000")));
+        assert!(!value_matches(&target, wanted, "table inet marks {\n}"));
+        assert_eq!(shown(&target, seen), "a table with 1 rules");
     }
 
     #[test]

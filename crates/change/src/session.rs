@@ -28,7 +28,7 @@ pub(crate) fn unix_time_ns() -> u64 {
 }
 
 const fn may_be_absent(target: &ChangeTarget) -> bool {
-    matches!(target, ChangeTarget::Queueing { .. } | ChangeTarget::Route { .. })
+    matches!(target, ChangeTarget::Queueing { .. } | ChangeTarget::FirewallTable { .. } | ChangeTarget::Route { .. })
 }
 
 /// Passes over the targets of a rollback: a target may fail until others are restored.

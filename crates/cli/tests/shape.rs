@@ -636,11 +636,12 @@ fn lines_below(folder: &Path) -> usize {
 fn a_killed_process_leaves_nothing() {
     let host = Host::new();
     host.program("tc", "qdisc add dev line0 root handle 7: tbf rate 9mbit burst 3000 limit 30000");
-    let before = host.tree();
+    let tree = || (host.tree(), host.program("nft", "list ruleset"));
+    let before = tree();
     let state = host.state.path("state");
     for round in 0..8 {
         let recorded = lines_below(Path::new(&state));
-        let mut process = Process::start(host.command(&["line0", "--up", "20M", "--down", "80M", "--replace", "-q"]));
+        let mut process = Process::start(host.command(&[&STORING[..], &["--replace", "-q"]].concat()));
         // Each step is recorded before it is carried out.
         let reached = || lines_below(Path::new(&state)) >= recorded + round || !process.is_running();
         assert!(eventually(LIMIT, reached), "round {round}");
@@ -649,13 +650,13 @@ fn a_killed_process_leaves_nothing() {
         let back = || {
             let mut command = host.namespace.command(env!("CARGO_BIN_EXE_linerate"));
             command.args(["rollback", "--pending"]).env("LINERATE_STATE", &state);
-            run(command, LIMIT).code() == Some(0) && host.tree() == before
+            run(command, LIMIT).code() == Some(0) && tree() == before
         };
         // It may also complete between the question and the signal.
         if completed || !eventually(LIMIT, back) {
             host.shape(&["line0", "off"]).expect_code(0);
         }
-        assert_eq!(host.tree(), before, "round {round}");
+        assert_eq!(tree(), before, "round {round}");
     }
 }
 
@@ -678,21 +679,43 @@ fn errors_name_the_remedy() {
     assert!(array(&nothing, "/shapers").is_empty());
 }
 
-/// The ruleset of the guide, which stores what `--restore-dscp` reads.
+const STORING: [&str; 8] = ["line0", "--up", "20M", "--down", "80M", "--store-dscp", "--interactive", "dscp/40"];
+
+/// `--store-dscp` stores what `--restore-dscp` reads, in a table that `off` deletes.
 #[test]
-fn the_ruleset_of_the_guide_stores_codepoints_in_the_mark_of_their_connection() {
+fn codepoints_of_sent_packets_are_stored_in_the_marks_of_their_connections() {
     let host = Host::new();
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/devices.md");
-    let guide = std::fs::read_to_string(guide).expect("the guide");
-    let ruleset = guide.split("```nft\n").nth(1).and_then(|after| after.split("```").next()).expect("a ruleset");
-    let file = host.state.file("dscp.nft", ruleset.replace("eth0", "line0"));
-    host.program("nft", &format!("-f {file}"));
+    host.program("nft", "add table inet others");
+    let state = || (host.tree(), host.program("nft", "list ruleset"));
+    let before = state();
+    let planned = host.shape(&[&STORING[..], &["--dry-run", "-v"]].concat()).expect_code(0).stdout;
+    assert!(planned.contains("nft create table inet linerate_dscp_line0"), "{planned}");
+    let script = host.shape(&[&STORING[..], &["--script"]].concat()).expect_code(0).stdout;
+    assert!(script.contains("nft delete table inet linerate_dscp_line0 2>/dev/null || :"), "{script}");
+    assert_eq!(state(), before);
+
+    host.shape(&STORING).expect_code(0);
+    check_stored_marks(&host);
+    let again = host.shape(&[&STORING[..], &["--json"]].concat()).expect_code(0).json();
+    assert_eq!(text(&again, "/outcome"), "unchanged");
+    host.program("nft", "delete table inet linerate_dscp_line0");
+    let status = host.shape(&["line0", "status", "--json"]).json();
+    assert!(text(&status, "/shapers/0/differences/0").contains("linerate_dscp_line0"), "{status}");
+    host.shape(&STORING).expect_code(0);
+    let without = host.shape(&["line0", "--up", "20M", "--down", "80M", "--json"]).expect_code(0).json();
+    assert_eq!((text(&without, "/outcome"), host.program("nft", "list ruleset")), ("set_up", before.1.clone()));
+    host.shape(&STORING).expect_code(0);
+    host.shape(&["line0", "off"]).expect_code(0);
+    assert_eq!(state(), before);
+}
+
+/// A datagram of each codepoint marks its connection, and another bit of the mark stays.
+fn check_stored_marks(host: &Host) {
     host.program("ip", "address add 192.0.2.1/24 dev line0");
     host.program("ip", "neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev line0");
     for (codepoint, mark) in
-        [("0x2e", 0xb900_0000_u32), ("0x08", 0x2100_0000), ("0x01", 0x0500_0000), ("0x22", 0x8900_0000)]
+        [("0x2e", 0xb900_0000_u32), ("0x08", 0x2100_0000), ("0x01", 0x0500_0000), ("0x28", 0xa100_0000)]
     {
-        // Another bit of the mark, which stays.
         let set = format!(
             "table inet sender {{\n chain mark_sent {{\n type route hook output priority mangle; ip dscp set {codepoint} ct mark set 0x10\n }}\n \
              chain counted {{\n type filter hook postrouting priority 100; ct mark {:#x} counter\n }}\n}}\n",
@@ -707,4 +730,24 @@ fn the_ruleset_of_the_guide_stores_codepoints_in_the_mark_of_their_connection() 
         assert!(counted.contains("counter packets 1 "), "{codepoint}: {counted}");
         host.program("nft", "delete table inet sender");
     }
+}
+
+#[test]
+fn a_table_of_the_same_name_is_refused_and_a_changed_one_left_alone() {
+    let host = Host::new();
+    let before = host.tree();
+    host.program("nft", "add table inet linerate_dscp_line0");
+    let refused = host.shape(&STORING).expect_code(2).stderr;
+    assert!(refused.contains("nft delete table inet linerate_dscp_line0"), "{refused}");
+    assert_eq!(
+        (host.tree(), host.program("nft", "list tables")),
+        (before, "table inet linerate_dscp_line0\n".to_owned())
+    );
+    host.program("nft", "delete table inet linerate_dscp_line0");
+
+    host.shape(&STORING).expect_code(0);
+    host.program("nft", "flush chain inet linerate_dscp_line0 store");
+    let reported = host.shape(&["line0", "off"]);
+    assert_ne!(reported.code(), Some(0), "{}", reported.stdout);
+    assert_eq!(host.program("nft", "list tables"), "table inet linerate_dscp_line0\n");
 }

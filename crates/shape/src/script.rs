@@ -6,7 +6,7 @@ use linerate_model::direction::Direction;
 use linerate_units::display;
 
 use crate::link::AccessLink;
-use crate::plan::{AggregatedPackets, PlanCommand, PlannedObject, ShaperPlan, TcParent};
+use crate::plan::{AggregatedPackets, CodepointTable, PlanCommand, PlannedObject, ShaperPlan, TcParent};
 
 /// Input for `tc -batch`, without the leading `tc`: the plan's `tc` commands, in order. The intermediate device has to
 /// exist before.
@@ -140,6 +140,12 @@ fn start(plan: &ShaperPlan) -> String {
         }
         let _ = writeln!(text, "\t{}", step.part.command());
     }
+    if let Some(table) = &plan.table {
+        let _ = writeln!(text, "\t# up: {}.", CodepointTable::REASON);
+        for command in table.commands() {
+            let _ = writeln!(text, "\t{command}");
+        }
+    }
     text.push_str("\ttrap - EXIT\n}\n\n");
     text
 }
@@ -208,6 +214,9 @@ fn status(plan: &ShaperPlan) -> String {
     {
         let _ =
             writeln!(text, "\t{}", PlanCommand::tc(["-s", "filter", "show", "dev", &plan.device, "parent", "ffff:"]));
+    }
+    if let Some(table) = &plan.table {
+        let _ = writeln!(text, "\t{}", PlanCommand::nft(["list", "table", "inet", &table.name()]));
     }
     text.push_str("}\n\n");
     text

@@ -103,7 +103,7 @@ impl TypeOfService {
 }
 
 /// A differentiated-services codepoint, 0 to 63 (RFC 2474).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dscp(u8);
 
 impl Dscp {

@@ -54,6 +54,9 @@ fn targets() -> Vec<TestedTarget> {
         tested(ChangeTarget::TrafficControl { interface: interface() }, |value| {
             format!("traffic control of eth0\nqdisc dev eth0 parent root handle {value}: kind tbf options 0{value}")
         }),
+        tested(ChangeTarget::FirewallTable { name: "marks".into() }, |value| {
+            format!("table inet marks {{\n\tchain store {{\n\t\tct mark set 0x{value}\n\t}}\n}}")
+        }),
         tested(ChangeTarget::Route { destination: "default".into() }, |value| {
             format!("via 192.0.2.1 dev eth0 initcwnd {value}")
         }),
@@ -102,6 +105,7 @@ const fn kind(target: &ChangeTarget) -> &'static str {
         ChangeTarget::Device { .. } => "device",
         ChangeTarget::Queueing { .. } => "queueing",
         ChangeTarget::TrafficControl { .. } => "traffic control",
+        ChangeTarget::FirewallTable { .. } => "firewall table",
         ChangeTarget::Route { .. } => "route",
         ChangeTarget::File { .. } => "file",
     }
@@ -170,7 +174,7 @@ impl Tally {
 fn every_target_with_every_fault_at_every_step() {
     let targets = targets();
     let kinds: BTreeSet<&str> = targets.iter().map(|tested| kind(&tested.target)).collect();
-    assert_eq!(kinds.len(), 8, "{kinds:?}");
+    assert_eq!(kinds.len(), 9, "{kinds:?}");
     let tally = std::thread::scope(|scope| {
         let running: Vec<_> = targets.iter().map(|tested| scope.spawn(|| Tally::of(tested))).collect();
         running.into_iter().map(|thread| thread.join().expect("no panic")).fold(Tally::default(), Tally::add)

@@ -85,6 +85,7 @@ mod tests {
             change(ChangeTarget::Offload { interface: interface(), feature: "rx-gro".into() }),
             change(ChangeTarget::Queueing { interface: interface() }),
             change(ChangeTarget::TrafficControl { interface: interface() }),
+            change(ChangeTarget::FirewallTable { name: "marks".into() }),
             change(ChangeTarget::Route { destination: "default".into() }),
             change(ChangeTarget::File { path: "/sys/x".into() }),
         ];

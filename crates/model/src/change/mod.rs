@@ -55,6 +55,12 @@ pub enum ChangeTarget {
         /// The interface.
         interface: String,
     },
+    /// Table of nftables in the family `inet`; the value is the table as `nft -s list table` prints it, or the commands of
+    /// `nft` that create it.
+    FirewallTable {
+        /// Name of the table.
+        name: String,
+    },
     /// Attributes of a route; the value is the arguments after `ip route change DESTINATION`.
     Route {
         /// The destination as `ip route` prints it, for example `default` or `192.0.2.0/24`.

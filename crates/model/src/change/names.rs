@@ -110,7 +110,7 @@ impl ChangeTarget {
             | Self::Device { interface, .. }
             | Self::Queueing { interface }
             | Self::TrafficControl { interface } => Some(interface),
-            Self::Setting { .. } | Self::Route { .. } | Self::File { .. } => None,
+            Self::Setting { .. } | Self::FirewallTable { .. } | Self::Route { .. } | Self::File { .. } => None,
         }
     }
 
@@ -145,6 +145,7 @@ impl fmt::Display for ChangeTarget {
             }
             Self::Queueing { interface } => write!(formatter, "{interface} queueing"),
             Self::TrafficControl { interface } => write!(formatter, "{interface} traffic control"),
+            Self::FirewallTable { name } => write!(formatter, "nftables table {name}"),
             Self::Route { destination } => write!(formatter, "route {destination}"),
             Self::File { path } => formatter.write_str(path),
         }
@@ -181,6 +182,7 @@ mod tests {
                 "eth0 rx-usecs",
             ),
             (ChangeTarget::Route { destination: "default".into() }, "route default"),
+            (ChangeTarget::FirewallTable { name: "marks".into() }, "nftables table marks"),
         ] {
             assert_eq!(target.to_string(), text);
         }

@@ -5,10 +5,11 @@ use linerate_documents::shaper::{
     AccessLinkDescription, IngressTreatment, MtuAdvice, PredictedDelay, RejectedBackEnd, SCHEMA, ShaperDocument,
     ShaperOutcome, ShaperStep,
 };
+use linerate_model::direction::Direction;
 use linerate_shape::capability::ChosenBackEnd;
 use linerate_shape::link::AccessLink;
 use linerate_shape::mtu;
-use linerate_shape::plan::{IngressControl, ShaperPlan};
+use linerate_shape::plan::{CodepointTable, IngressControl, ShaperPlan};
 use linerate_shape::prediction::ClassPrediction;
 use linerate_units::serde::nanoseconds;
 
@@ -96,7 +97,12 @@ fn steps(plan: &ShaperPlan) -> Vec<ShaperStep> {
         direction: Some(step.direction),
         reason: step.reason.clone(),
     });
-    offloads.chain(steps).collect()
+    let table = plan.table.iter().flat_map(CodepointTable::commands).map(|command| ShaperStep {
+        command: command.to_string(),
+        direction: Some(Direction::Up),
+        reason: CodepointTable::REASON.to_owned(),
+    });
+    offloads.chain(steps).chain(table).collect()
 }
 
 fn predicted_delay(class: &ClassPrediction) -> PredictedDelay {

@@ -64,6 +64,8 @@ pub struct LineRequest {
     pub wash: bool,
     /// Restore the codepoints of received packets from their connections' marks
     pub restore_dscp: bool,
+    /// Store the codepoints of sent packets in their connections' marks
+    pub store_dscp: bool,
     /// Drop acknowledgements that a later one makes redundant
     pub ack_filter: bool,
     /// Mark packets instead of dropping them (ECN), per direction
@@ -127,6 +129,7 @@ impl LineRequest {
             "--per-host" => &mut self.per_host,
             "--wash" => &mut self.wash,
             "--restore-dscp" => &mut self.restore_dscp,
+            "--store-dscp" => &mut self.store_dscp,
             "--ack-filter" => &mut self.ack_filter,
             _ => return false,
         };
@@ -218,6 +221,7 @@ impl LineRequest {
             ("per-host", self.per_host),
             ("wash", self.wash),
             ("restore-dscp", self.restore_dscp),
+            ("store-dscp", self.store_dscp),
             ("ack-filter", self.ack_filter),
         ];
         words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| format!("--{name}")));
@@ -276,6 +280,7 @@ impl LineRequest {
                 (true, _) => ReceivedMarks::Washed,
                 _ => ReceivedMarks::Untouched,
             },
+            stores_codepoints: self.store_dscp,
         })
     }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use linerate_change::{
-    ChangeId, ChangeStore, ChangeTrial, KeepOptions, RollbackGuard, RollbackMode, TargetReport, TrialOptions, roll_back,
+    ChangeId, ChangeStore, ChangeTrial, KeepOptions, RollbackGuard, RollbackMode, TargetReport, TrialOptions,
+    roll_back, value_matches,
 };
 use linerate_model::change::{
     ChangeGroup, ChangePlan, ChangeReason, ChangeTarget, EffectTiming, HostChange, LinkAttribute,
@@ -11,9 +12,9 @@ use linerate_model::change::{
 use linerate_shape::back_ends::{DeviceProperties, PlanInputs};
 use linerate_shape::capability::{ChosenBackEnd, KernelCapabilities, choose};
 use linerate_shape::link::AccessLink;
-use linerate_shape::plan::{AggregatedPackets, PlanCommand, PlannedOffload, ShaperPlan, changes};
+use linerate_shape::plan::{AggregatedPackets, CodepointTable, PlanCommand, PlannedOffload, ShaperPlan, changes};
 use linerate_shape::policy::TrafficPolicy;
-use linerate_shape::read_back::{self, QueueingDifference};
+use linerate_shape::read_back::{self, QueueingDifference, QueueingFault};
 use linerate_shape::verify::PerDirection;
 use linerate_sys::clock::realtime_now;
 use linerate_sys::command_reader::TrafficControl;
@@ -165,8 +166,31 @@ impl<'a> Shaper<'a> {
         Ok(())
     }
 
+    /// Table of the plan as a change. A table of that name that exists already is refused.
+    fn table_change(&self) -> Result<Option<HostChange>, ShapeError> {
+        let Some(table) = &self.choice.plan.table else { return Ok(None) };
+        let target = table_target(table);
+        if self.host.read(&target)?.is_some() {
+            let text = format!("the {target} exists already, and is not part of a shaper; nothing was touched");
+            let advice = format!("`nft list table inet {0}` shows it, `{1}` deletes it", table.name(), table.removal());
+            return Err(ShapeError::impossible(text).with_advice(advice));
+        }
+        Ok(Some(HostChange {
+            target,
+            from: None,
+            to: table.input(),
+            group: ChangeGroup::Queueing,
+            takes_effect: EffectTiming::Now,
+            reason: ChangeReason {
+                rule: "shape".to_owned(),
+                text: CodepointTable::REASON.to_owned(),
+                ..ChangeReason::default()
+            },
+        }))
+    }
+
     /// Changes for the journal: offloads first, as aggregated packets would pass the new queues as one.
-    fn changes(&self) -> ChangePlan {
+    fn changes(&self) -> Result<ChangePlan, ShapeError> {
         let offloads = self.choice.plan.offloads.iter().filter_map(|offload| offload_change(self.host, offload));
         let commands = self.choice.plan.steps.iter().map(|step| step.part.command().to_string());
         let tree = HostChange {
@@ -181,8 +205,8 @@ impl<'a> Shaper<'a> {
                 ..ChangeReason::default()
             },
         };
-        let all = offloads.chain([tree]).chain(self.additional_changes.iter().cloned());
-        ChangePlan { made_at: realtime_now(), changes: all.collect() }
+        let all = offloads.chain([tree]).chain(self.additional_changes.iter().cloned()).chain(self.table_change()?);
+        Ok(ChangePlan { made_at: realtime_now(), changes: all.collect() })
     }
 
     fn begin(&mut self) -> Result<(), ShapeError> {
@@ -192,7 +216,7 @@ impl<'a> Shaper<'a> {
             guard: self.guard.clone(),
             time_limit: TRIAL_LIMIT,
         };
-        let trial = ChangeTrial::begin(self.store, self.host, &self.changes(), &options)?;
+        let trial = ChangeTrial::begin(self.store, self.host, &self.changes()?, &options)?;
         // Before the first change: a shaper that outlives its process and the watchdog is still known by its arguments.
         record::keep(self.store, trial.id(), &self.recorded, self.choice.back_end.id)?;
         self.trial = Some(trial);
@@ -303,7 +327,7 @@ impl ShaperControl for Shaper<'_> {
         if self.trial.is_none() {
             self.begin()?;
         } else {
-            let plan = self.changes();
+            let plan = self.changes()?;
             if let Some(trial) = &mut self.trial {
                 trial.extend(&plan)?;
             }
@@ -349,7 +373,15 @@ impl ShaperControl for Shaper<'_> {
 
     fn differences(&self) -> Result<Vec<QueueingDifference>, ShapeError> {
         let standing = standing::read(&self.choice.plan)?;
-        Ok(read_back::compare(&self.choice.plan, &standing))
+        let mut found = read_back::compare(&self.choice.plan, &standing);
+        if let Some(table) = &self.choice.plan.table {
+            let present = self.host.read(&table_target(table))?;
+            if !present.is_some_and(|present| value_matches(&table_target(table), &table.input(), &present)) {
+                let words = format!("the nftables table {} is missing or changed", table.name());
+                found.push(QueueingDifference { device: table.device.clone(), fault: QueueingFault::Missing, words });
+            }
+        }
+        Ok(found)
     }
 
     fn renew(&mut self, limit: Duration) -> Result<(), ShapeError> {
@@ -358,6 +390,10 @@ impl ShaperControl for Shaper<'_> {
             None => Ok(()),
         }
     }
+}
+
+fn table_target(table: &CodepointTable) -> ChangeTarget {
+    ChangeTarget::FirewallTable { name: table.name() }
 }
 
 /// Targets that could not be restored, with the reason.

@@ -26,7 +26,7 @@ use linerate_units::{BitRate, ByteCount, Mtu, Ratio, display};
 
 use crate::capability::{KernelCapabilities, KernelFeature};
 use crate::link::AccessLink;
-use crate::plan::{ShaperPlan, intermediate_device};
+use crate::plan::{CodepointTable, ShaperPlan, intermediate_device};
 use crate::policy::{ReceivedMarks, TrafficPolicy};
 use crate::prediction::PredictedDelays;
 use crate::refusal::ShaperRefusal;
@@ -143,8 +143,15 @@ impl BackEnd {
         let mut plan = (self.make)(inputs, ShaperPlan::empty(self.id, &inputs.device.name));
         plan.prediction = PredictedDelays::new(inputs.line, &plan.behaviours);
         plan.notes.extend(link_speed_note(inputs));
+        plan.table = codepoint_table(inputs);
         Ok(plan)
     }
+}
+
+/// Table that stores codepoints, where the policy asks for it.
+fn codepoint_table(inputs: &PlanInputs<'_>) -> Option<CodepointTable> {
+    let device = inputs.device.name.clone();
+    inputs.policy.stores_codepoints.then(|| CodepointTable { device, codepoints: inputs.policy.codepoints() })
 }
 
 /// Refuses options of the policy that a back end or the kernel does not have.
@@ -183,6 +190,9 @@ fn option_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRe
             Some(lacking) => return refusal(&lacking, "use a kernel with CONFIG_NET_CLS_U32 for --per-host"),
             None => {}
         }
+    }
+    if policy.stores_codepoints && !CodepointTable::can_name(&inputs.device.name) {
+        return refusal("nftables cannot have its name in that of a table (--store-dscp)", "rename the interface");
     }
     if inputs.line.down.is_none() || policy.received_marks == ReceivedMarks::Untouched {
         return Ok(());

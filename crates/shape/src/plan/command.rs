@@ -12,7 +12,7 @@ use super::{
 /// A program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PlanCommand {
-    /// `tc`, `ip` or `ethtool`.
+    /// `tc`, `ip`, `ethtool` or `nft`.
     pub program: &'static str,
     /// Arguments.
     pub words: Vec<String>,
@@ -27,6 +27,11 @@ impl PlanCommand {
     /// Creates an `ip` command.
     pub fn ip<Word: Into<String>>(words: impl IntoIterator<Item = Word>) -> Self {
         Self { program: "ip", words: words.into_iter().map(Into::into).collect() }
+    }
+
+    /// Creates an `nft` command.
+    pub fn nft<Word: Into<String>>(words: impl IntoIterator<Item = Word>) -> Self {
+        Self { program: "nft", words: words.into_iter().map(Into::into).collect() }
     }
 }
 

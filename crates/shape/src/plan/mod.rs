@@ -1,6 +1,7 @@
 //! Plan of a shaper, as plain data.
 
 mod changes;
+mod codepoint_table;
 mod command;
 mod handle;
 
@@ -9,6 +10,7 @@ use linerate_model::direction::Direction;
 use linerate_units::BitRate;
 
 pub use self::changes::changes;
+pub use self::codepoint_table::CodepointTable;
 pub use self::command::PlanCommand;
 pub(crate) use self::command::arguments;
 pub use self::handle::QdiscHandle;
@@ -34,6 +36,8 @@ pub struct ShaperPlan {
     pub steps: Vec<PlanStep>,
     /// Offloads to switch off before the first step.
     pub offloads: Vec<PlannedOffload>,
+    /// Table that stores the codepoints of sent packets, after the last step; `None` without one.
+    pub table: Option<CodepointTable>,
     /// Predicted delay.
     pub prediction: PredictedDelays,
     /// Behaviour of its classes, from which the delay is predicted.
@@ -231,17 +235,19 @@ impl ShaperPlan {
             receiving: IngressControl::NotAsked,
             steps: Vec::new(),
             offloads: Vec::new(),
+            table: None,
             prediction: PredictedDelays::default(),
             behaviours: Vec::new(),
             notes: Vec::new(),
         }
     }
 
-    /// Commands that set it up, in order; the offloads first.
+    /// Commands that set it up, in order; the offloads first, the table last.
     #[must_use]
     pub fn commands(&self) -> Vec<PlanCommand> {
         let offloads = self.offloads.iter().map(PlannedOffload::command);
-        offloads.chain(self.steps.iter().map(|step| step.part.command())).collect()
+        let table = self.table.iter().flat_map(CodepointTable::commands);
+        offloads.chain(self.steps.iter().map(|step| step.part.command())).chain(table).collect()
     }
 
     /// Commands that remove the objects of the steps. A failure for a missing object is no error.
@@ -251,7 +257,7 @@ impl ShaperPlan {
     #[must_use]
     pub fn removal(&self) -> Vec<PlanCommand> {
         let uses = |parent| self.disciplines().any(|one| one.device == self.device && one.parent == parent);
-        let mut commands = Vec::new();
+        let mut commands: Vec<PlanCommand> = self.table.iter().map(CodepointTable::removal).collect();
         if uses(TcParent::Ingress) {
             commands.push(PlanCommand::tc(["qdisc", "del", "dev", &self.device, "ingress"]));
         }

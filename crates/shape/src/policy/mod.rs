@@ -4,11 +4,12 @@ mod dual_queue;
 mod prefix;
 
 use core::time::Duration;
+use std::collections::BTreeSet;
 
 use linerate_units::{Dscp, Port};
 use serde::{Deserialize, Serialize};
 
-use crate::traffic_classes::TrafficClasses;
+use crate::traffic_classes::{ClassSelector, TrafficClasses};
 use crate::verify::PerDirection;
 
 pub use self::dual_queue::DualQueueOptions;
@@ -162,6 +163,8 @@ pub struct TrafficPolicy {
     pub queues: QueueOptions,
     /// Treatment of the codepoints of received packets.
     pub received_marks: ReceivedMarks,
+    /// True to store the codepoints of sent packets in the marks of their connections.
+    pub stores_codepoints: bool,
 }
 
 /// Options of the queues, which otherwise follow from the link.
@@ -226,6 +229,7 @@ impl Default for TrafficPolicy {
             classes: TrafficClasses::default(),
             queues: QueueOptions::default(),
             received_marks: ReceivedMarks::default(),
+            stores_codepoints: false,
         }
     }
 }
@@ -236,6 +240,21 @@ impl TrafficPolicy {
     pub fn has_own_rules(&self) -> bool {
         let usual = Self::default();
         self.rules.iter().any(|rule| !usual.rules.contains(rule))
+    }
+
+    /// Codepoints by which its rules and classes select packets.
+    #[must_use]
+    pub fn codepoints(&self) -> BTreeSet<Dscp> {
+        let rules = self.rules.iter().filter_map(|rule| match rule.selector {
+            PacketSelector::Mark(codepoint) => Some(codepoint),
+            _ => None,
+        });
+        let classes = self.classes.list().iter().flat_map(|class| &class.selectors);
+        let classes = classes.filter_map(|selector| match selector {
+            ClassSelector::Codepoint(codepoint) => Some(*codepoint),
+            _ => None,
+        });
+        rules.chain(classes).collect()
     }
 
     /// Rules beyond those of the default policy.

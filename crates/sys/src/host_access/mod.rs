@@ -7,6 +7,7 @@
 mod device;
 mod explain;
 mod fake;
+mod firewall_table;
 mod identity;
 mod interface;
 mod link;
@@ -78,7 +79,7 @@ pub trait HostAccess {
     /// error ([`is_gone`]).
     fn read(&self, target: &ChangeTarget) -> Result<Option<String>>;
 
-    /// Sets `value`; `None` removes the present one, possible only for routes and queueing disciplines. The caller has
+    /// Sets `value`; `None` removes the present one, possible only for routes, queueing disciplines and tables. The caller has
     /// to read the result back: the kernel may clamp or round.
     fn write(&self, target: &ChangeTarget, value: Option<&str>) -> Result<()>;
 

@@ -9,7 +9,8 @@ use std::path::Path;
 use linerate_model::change::{ChangeTarget, InterfaceIdentity};
 
 use super::explain::refused;
-use super::{HostAccess, HostIdentity, InterfaceLocation, device, identity, interface, link, queueing, route, setting};
+use super::{HostAccess, HostIdentity, InterfaceLocation, device, firewall_table, identity, interface, link, queueing};
+use super::{route, setting};
 use crate::error::{Error, Result};
 use crate::traffic_control;
 use crate::whole_file::{self, FileMode};
@@ -34,6 +35,7 @@ impl HostAccess for RealHost {
             ChangeTarget::TrafficControl { interface } => {
                 traffic_control::read(interface).map(Some).map_err(|error| explained(error, "reading", target))
             }
+            ChangeTarget::FirewallTable { name } => firewall_table::read(name),
             ChangeTarget::Route { destination } => route::read(destination),
             ChangeTarget::File { path } => setting::read(file(path)?).map_err(failed),
         }
@@ -62,6 +64,7 @@ impl HostAccess for RealHost {
             ChangeTarget::TrafficControl { interface } => {
                 traffic_control::write(interface, value).map_err(|error| explained(error, "setting", target))
             }
+            ChangeTarget::FirewallTable { name } => firewall_table::write(name, value),
             ChangeTarget::Route { destination } => route::write(destination, value),
             ChangeTarget::File { path } => setting::write(file(path)?, needed()?).map_err(failed),
         }

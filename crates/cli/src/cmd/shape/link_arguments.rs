@@ -92,6 +92,9 @@ pub(crate) struct LinkArguments {
     /// Restore the DSCP of received packets from bits 26 to 31 of their connection's mark, where bit 24 is set
     #[arg(long, conflicts_with = "wash")]
     pub(crate) restore_dscp: bool,
+    /// Store the DSCP of sent packets in the mark of their connection, for --restore-dscp (a table of nftables)
+    #[arg(long)]
+    pub(crate) store_dscp: bool,
     /// Drop acknowledgements that later ones make redundant, for links that are much slower up (CAKE)
     #[arg(long)]
     pub(crate) ack_filter: bool,
@@ -137,6 +140,7 @@ impl LinkArguments {
             per_host: self.per_host,
             wash: self.wash,
             restore_dscp: self.restore_dscp,
+            store_dscp: self.store_dscp,
             ack_filter: self.ack_filter,
             ecn,
             target,
@@ -173,7 +177,7 @@ mod tests {
             "eth0 -d 1G --back-end htb+fq_codel --framing atm --minimum 64 --interactive tcp/22 --interactive dscp/34 \
              --bulk host/192.0.2.0/24 --bulk protocol/47 --no-nat",
             "eth0 --up 1M --per-host --wash --ack-filter --ecn up=off --target down=8ms",
-            "eth0 --up 1M --restore-dscp --ecn on --target 5ms",
+            "eth0 --up 1M --restore-dscp --store-dscp --ecn on --target 5ms",
             "eth0 --up 1M --back-end htb+dualpi2 --dualpi2 coupling=2,step=1ms --dualpi2 down:alpha=0.16,drop=enqueue",
             "eth0 --up 1M --class 192.0.2.7+2001:db8::/64=400k:1M,100k --class mark/0x10=1M --oversubscribe",
         ] {

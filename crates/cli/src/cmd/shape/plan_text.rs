@@ -7,7 +7,7 @@ use linerate_documents::shaper::{MtuAdvice, PredictedDelay, ShaperDocument, Shap
 use linerate_report::text::{MAX_SUMMARY_LINES, wrap_text};
 use linerate_report::throughput_text::TextStyle;
 use linerate_shape::link::AccessLink;
-use linerate_shape::plan::{FilterProtocol, IngressControl, PlannedObject, ShaperPlan};
+use linerate_shape::plan::{CodepointTable, FilterProtocol, IngressControl, PlannedObject, ShaperPlan};
 use linerate_units::display;
 
 /// Maximum width of a line, also on wider terminals.
@@ -92,6 +92,10 @@ pub(crate) fn plan(document: &ShaperDocument, plan: &ShaperPlan, line: &AccessLi
         for offload in &plan.offloads {
             page.entry(2, offload.aggregates.setting(), 16, &offload.reason);
         }
+    }
+    if let Some(table) = &plan.table {
+        page.heading(&format!("Table {} of nftables while the shaper is active", table.name()));
+        page.paragraph(2, CodepointTable::REASON);
     }
     delays(&mut page, document);
     advice(&mut page, &document.advice);
