@@ -51,7 +51,7 @@ const USAGE: &str = "usage: cargo xtask tidy
        cargo xtask test [--jobs N] [--without-root] [--long] [--write] [--package NAME]... [SUITE]...
        cargo xtask bench [--quick] [--rounds N] [--seconds S] [--seed N] [--only CELL]... [--peer NAME]... [--fresh]
                          [--iperf3-newest PATH] [--linerate PATH] [--out FILE] [--date YYYY-MM-DD]
-       cargo xtask bench lab [--rounds N] [--before LINERATE]
+       cargo xtask bench lab [--rounds N] [--linerate PATH] [--before LINERATE]
        cargo xtask bench evidence [--rounds N] [--linerate PATH]
        cargo xtask bench rr | quic [ROUNDS] [--linerate PATH]
        cargo xtask checklist [--linerate PATH] [--only ROW]...

@@ -12,6 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::machine::TestMachine;
+use super::process::CpuAccount;
 use super::statistics::{MedianEstimate, bootstrap_median};
 use crate::workspace;
 
@@ -43,18 +44,21 @@ struct LabArguments {
     rounds: u32,
     /// An earlier linerate, whose times stand beside those of this one.
     before: Option<PathBuf>,
+    /// Binary to measure; built when not given.
+    linerate: Option<PathBuf>,
 }
 
 impl LabArguments {
     fn parse(arguments: &[String]) -> Result<Self> {
-        let mut parsed = Self { rounds: 5, before: None };
+        let mut parsed = Self { rounds: 5, before: None, linerate: None };
         for pair in arguments.chunks(2) {
             match pair {
                 [option, number] if option == "--rounds" => {
                     parsed.rounds = number.parse().context("--rounds takes a whole number")?;
                 }
                 [option, path] if option == "--before" => parsed.before = Some(path.into()),
-                _ => anyhow::bail!("usage: cargo xtask bench lab [--rounds N] [--before LINERATE]"),
+                [option, path] if option == "--linerate" => parsed.linerate = Some(path.into()),
+                _ => anyhow::bail!("usage: cargo xtask bench lab [--rounds N] [--linerate PATH] [--before LINERATE]"),
             }
         }
         ensure!(parsed.rounds > 0, "--rounds must be at least 1");
@@ -66,7 +70,7 @@ impl LabArguments {
 pub(super) fn run(arguments: &[String]) -> Result<bool> {
     let arguments = LabArguments::parse(arguments)?;
     let rounds = arguments.rounds;
-    let linerate = super::build()?;
+    let linerate = arguments.linerate.clone().map_or_else(super::build, Ok)?;
     let machine = TestMachine::read(None)?;
     let mut speeds: Vec<Vec<LabSpeed>> = REFERENCES.iter().map(|_| Vec::new()).collect();
     for round in 1..=rounds {
@@ -88,22 +92,26 @@ pub(super) fn run(arguments: &[String]) -> Result<bool> {
     Ok(true)
 }
 
-/// Seconds of the guest, and of real time.
+/// Seconds of the guest, of real time, and of processors.
 struct LabSpeed {
     guest_seconds: f64,
     real_seconds: f64,
+    /// Processor seconds of all processes of the run, boot and set-up included: less disturbed by others than `real_seconds`.
+    processor_use: f64,
 }
 
 impl LabSpeed {
     fn measure(linerate: &Path, path: &str, command: &[&str]) -> Result<Self> {
+        let account = CpuAccount::read()?;
         let output = Command::new(linerate)
-            .args(["lab", "run", "--verbose", path, "--"])
+            .args(["--no-history", "lab", "run", "--verbose", path, "--"])
             .args(command)
             .output()
             .context("cannot start linerate")?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "`linerate lab run {path}` ended with {}:\n{stderr}", output.status);
-        Self::read(&stderr).with_context(|| format!("no line with the times in:\n{stderr}"))
+        let speed = Self::read(&stderr).with_context(|| format!("no line with the times in:\n{stderr}"))?;
+        Ok(Self { processor_use: account.since_then()?.children, ..speed })
     }
 
     /// Parses the last line of `lab run --verbose`: `lab: PATH: 12.014 s in the guest, 3.410 s here`.
@@ -112,7 +120,7 @@ impl LabSpeed {
         let (guest, here) = line.rsplit_once(" s in the guest, ")?;
         let guest = guest.rsplit_once(' ')?.1.parse().ok()?;
         let here = here.split_once(" s here")?.0.parse().ok()?;
-        Some(Self { guest_seconds: guest, real_seconds: here })
+        Some(Self { guest_seconds: guest, real_seconds: here, processor_use: 0.0 })
     }
 
     fn ratio(&self) -> f64 {

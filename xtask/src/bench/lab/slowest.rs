@@ -1,4 +1,4 @@
-//! The slowest paths of the library: wall time of their own transfers.
+//! The slowest paths of the library: times of their own transfers.
 
 use std::path::Path;
 use std::process::Command;
@@ -35,7 +35,7 @@ pub(super) fn section(linerate: &Path, arguments: &LabArguments) -> Result<Strin
         }
     }
     found.sort_by(|one, other| one.1.ratio().total_cmp(&other.1.ratio()));
-    let all = found.len();
+    let (all, real_time) = (found.len(), found.iter().filter(|(_, speed)| speed.ratio() >= 1.0).count());
     let mut slowest: Vec<MeasuredPath> = found
         .into_iter()
         .take(SHOWN)
@@ -52,7 +52,7 @@ pub(super) fn section(linerate: &Path, arguments: &LabArguments) -> Result<Strin
             println!("round {round}: {}", measured.row());
         }
     }
-    Ok(text(&slowest, all))
+    Ok(text(&slowest, (all, real_time)))
 }
 
 fn library(linerate: &Path) -> Result<Vec<LibraryPath>> {
@@ -79,26 +79,35 @@ impl MeasuredPath {
             bootstrap_median(&values).map_or_else(|| "–".to_owned(), format_estimate)
         };
         format!(
-            "| `{}` | `{}` | {} | {} | {} | {} |",
+            "| `{}` | `{}` | {} | {} | {} | {} | {} | {} |",
             self.path.name,
             self.path.command.join(" "),
             of(&self.now, |speed| speed.guest_seconds),
             of(&self.now, |speed| speed.real_seconds),
             of(&self.before, |speed| speed.real_seconds),
+            of(&self.now, |speed| speed.processor_use),
+            of(&self.before, |speed| speed.processor_use),
             of(&self.now, LabSpeed::ratio),
         )
     }
 }
 
-fn text(slowest: &[MeasuredPath], all: usize) -> String {
+/// Text of the section; the counts are those of all paths, and of the paths that are not slower than real time.
+fn text(slowest: &[MeasuredPath], (all, real_time): (usize, usize)) -> String {
     let mut lines = vec![
         String::new(),
         "## The slowest paths of the library".to_owned(),
         String::new(),
-        format!("Of {all} paths, each with its own transfer. \"Before\" is an earlier linerate, in the same rounds."),
+        format!(
+            "Of {all} paths, each with its own transfer; {real_time} are at least as fast as real time. \"Before\" is an \
+             earlier linerate, in"
+        ),
+        "the same rounds. Processor seconds are those of the whole run, with the boot.".to_owned(),
         String::new(),
-        "| path | command | seconds of the guest | seconds here | before | guest per second here |".to_owned(),
-        "|---|---|---|---|---|---|".to_owned(),
+        "| path | command | seconds of the guest | seconds here | before | processor seconds | before | guest per second \
+         here |"
+            .to_owned(),
+        "|---|---|---|---|---|---|---|---|".to_owned(),
     ];
     lines.extend(slowest.iter().map(MeasuredPath::row));
     lines.join("\n") + "\n"
@@ -111,8 +120,13 @@ mod tests {
     #[test]
     fn a_path_without_an_earlier_time_has_a_dash() {
         let path = LibraryPath { name: "adsl".to_owned(), command: vec!["iperf3".to_owned(), "-c".to_owned()] };
-        let now = vec![LabSpeed { guest_seconds: 10.0, real_seconds: 4.0 }];
+        let now = vec![LabSpeed { guest_seconds: 10.0, real_seconds: 4.0, processor_use: 3.0 }];
         let row = MeasuredPath { path, now, before: Vec::new() }.row();
-        assert!(row.starts_with("| `adsl` | `iperf3 -c` | 10.00 (10.00–10.00) | 4.00 (4.00–4.00) | – | 2.50"), "{row}");
+        assert!(
+            row.starts_with(
+                "| `adsl` | `iperf3 -c` | 10.00 (10.00–10.00) | 4.00 (4.00–4.00) | – | 3.00 (3.00–3.00) | – | 2.50"
+            ),
+            "{row}"
+        );
     }
 }
