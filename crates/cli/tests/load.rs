@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::document::{array, number, text};
-use support::lab::{OwnPath, lab, lab_command};
+use support::lab::{OwnPath, in_parallel, lab, lab_command};
 use support::process::{eventually, run};
-use support::{Process, Program, Server, free_port, linerate};
+use support::{Process, Program, Scratch, Server, free_port, linerate};
 
 /// Longest wall time of one run on a busy host.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -260,6 +260,76 @@ fn profiles_need_a_linerate_at_the_far_end() {
     let server = Server::start(Program::Iperf3, &[]);
     let ended = run(load(server.port, &["--profile", "voice"]), LIMIT).expect_code(2);
     assert!(ended.stderr.contains("linerate serve") && ended.stderr.contains("--profile"), "{}", ended.stderr);
+}
+
+/// Requests over TLS and over QUIC.
+const REQUESTS: [&str; 2] = ["tls_request", "quic_request"];
+
+#[test]
+fn requests_over_tls_and_quic_see_the_queue_that_the_probes_see() {
+    let arguments = ["load", "far", "--json", "--quiet", "--phases", "up", "--time", "6s", "--probe", "tls,quic"];
+    let [bloated, fair] =
+        <[Value; 2]>::try_from(in_parallel(&["cable-bloat", "cable-fq-codel"], |path| lab(path, &arguments).json()))
+            .expect("two documents");
+    for name in REQUESTS {
+        // 65 ms, and a fraction of a millisecond for a larger packet at 4.4 Mbit/s.
+        for document in [&bloated, &fair] {
+            let idle = round_trip(document, "idle", name, "median");
+            assert!((65.0..68.0).contains(&idle), "{name}: {idle} ms");
+            let sent = number(class(document, "up", name), "/sent");
+            let others = number(class(document, "up", "udp_best_effort"), "/sent");
+            // The schedule of the probes, whatever the delay of a response.
+            assert!((sent - others).abs() <= 2.0, "{name}: {sent} of {others}");
+            assert_eq!(class(document, "up", name)["lost"], 0, "{}", class(document, "up", name));
+        }
+        // All wait in the modem's only queue.
+        let (found, probes) =
+            (|of| round_trip(&bloated, "up", name, of), |of| round_trip(&bloated, "up", "udp_best_effort", of));
+        assert!(probes("median") > 600.0, "{}", probes("median"));
+        let ratio = found("median") / probes("median");
+        assert!((0.95..1.08).contains(&ratio), "{name}: {} and {} ms", found("median"), probes("median"));
+        // A flow of its own has its own queue.
+        let added = number(class(&fair, "up", name), "/uplift_median_ns") / 1e6;
+        assert!(added < 15.0, "{name}: {added} ms");
+    }
+}
+
+#[test]
+fn requests_are_left_out_where_they_do_not_get_through() {
+    let script = "tc qdisc add dev eth0 clsact
+        tc filter add dev eth0 egress protocol ip u32 match ip protocol 17 0xff match ip dport 443 0xffff action drop
+        exec linerate --no-history load far --json --quiet --phases up --time 1s --idle 1s --ramp 2s --probe quic,tls";
+    let path = OwnPath::new(
+        "[host.near]\n[host.far]\nserver = [\"--quic-port\", \"443\"]\n[[link]]\nbetween = [\"near\", \"far\"]\n\
+         rate = \"20 Mbit/s\"\ndelay = \"10 ms\"\nbuffer = \"100 packets\"\n",
+    );
+    let document = lab(&path.file, &["sh", "-c", script]).json();
+    assert!(number(class(&document, "up", "tls_request"), "/rtt/count") > 0.0);
+    let unknown = array(&document, "/unknown").iter().find(|unknown| unknown["key"] == "classes.quic_request");
+    assert!(unknown.is_some_and(|unknown| text(unknown, "/reason").contains("10.0 s")), "{document}");
+    assert!(array(&document, "/notes").iter().any(|note| note.as_str().is_some_and(|note| note.contains("QUIC"))));
+}
+
+#[test]
+fn requests_need_a_linerate_at_the_far_end() {
+    let server = Server::start(Program::Iperf3, &[]);
+    let ended = run(load(server.port, &["--probe", "quic"]), LIMIT).expect_code(2);
+    assert!(ended.stderr.contains("linerate serve") && ended.stderr.contains("--probe"), "{}", ended.stderr);
+}
+
+#[test]
+fn requests_over_loopback_use_the_keys_of_the_conversation() {
+    let (scratch, port) = (Scratch::new(), free_port());
+    let file = scratch.file("key", "a shared key of many bytes\n");
+    let mut command = linerate();
+    command.args(["serve", "--port", &port.to_string(), "--stamp-port", "0", "--shared-key-file", &file]);
+    let _server = Server::listening(command, port);
+    let more = ["--phases", "down", "--probe", "tls,quic,tls", "--shared-key-file", &file];
+    let document = run(load(port, &more), LIMIT).expect_code(0).json();
+    for name in REQUESTS {
+        let found = class(&document, "down", name);
+        assert!(number(found, "/rtt/count") > 5.0 && found["lost"] == 0, "{found}");
+    }
 }
 
 #[test]

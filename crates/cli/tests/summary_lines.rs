@@ -51,7 +51,7 @@ fn assert_fits(command: &str, columns: &str, text: &str) {
 fn every_measurement_is_twelve_lines_that_fit() {
     let narrow = [
         "test far -q -t 1s",
-        "load far -q -t 1s --idle 1s",
+        "load far -q -t 1s --idle 1s --probe tls,quic",
         "path far -q",
         "rfc6349 far -q -t 1s",
         "rr far -q -t 1s",

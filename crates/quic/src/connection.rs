@@ -54,11 +54,11 @@ impl ServedConnection {
         if token != self.session.token {
             return Err(QuicError::Refused("the token is not this session's".to_owned()));
         }
-        if let Some(exchange) = &self.session.exchange {
-            let share = self.session.share.traffic_share();
-            let answer = exchange.answer(&mut request, &mut reply, share.as_ref());
-            let answered = tokio::time::timeout(IDLE_TIMEOUT + GRACE, answer).await;
-            answered.map_err(|_| QuicError::Lost("the client is too slow".to_owned()))??;
+        if let Some(served) = &self.session.exchange {
+            if served.exchange.keeps_open {
+                return self.exchange_all(request, reply).await;
+            }
+            exchange(Arc::clone(&self.session), request, reply).await?;
             let _ = tokio::time::timeout(IDLE_TIMEOUT, self.connection.closed()).await;
             return Ok(());
         }
@@ -74,6 +74,21 @@ impl ServedConnection {
             QuicRequest::Down(order) => QuicReply::End(Box::new(self.send(order, request).await)),
         };
         self.conclude(&mut reply, &answer).await
+    }
+
+    /// Answers requests as they arrive, each on a stream of its own, until the client closes.
+    async fn exchange_all(&self, request: RecvStream, reply: SendStream) -> Result<(), QuicError> {
+        let mut exchanges = JoinSet::new();
+        exchanges.spawn(exchange(Arc::clone(&self.session), request, reply));
+        loop {
+            tokio::select! {
+                opened = self.connection.accept_bi() => {
+                    let Ok((reply, request)) = opened else { return Ok(()) };
+                    exchanges.spawn(exchange(Arc::clone(&self.session), request, reply));
+                }
+                Some(Ok(ended)) = exchanges.join_next() => ended?,
+            }
+        }
     }
 
     /// Sends the reply, and waits until the client has closed.
@@ -132,6 +147,15 @@ impl ServedConnection {
         let end = measured.unwrap_or_default();
         QuicEnd { connections: self.endpoint.open_connections() as u64, ..end }
     }
+}
+
+/// Answers one request of a session that has an exchange.
+async fn exchange(session: Arc<SessionEntry>, mut request: RecvStream, mut reply: SendStream) -> Result<(), QuicError> {
+    let Some(served) = &session.exchange else { return Ok(()) };
+    let share = session.share.traffic_share();
+    let answer = served.answer(&mut request, &mut reply, share.as_ref());
+    let answered = tokio::time::timeout(IDLE_TIMEOUT + GRACE, answer).await;
+    answered.map_err(|_| QuicError::Lost("the client is too slow".to_owned()))?
 }
 
 /// Transfer that runs.

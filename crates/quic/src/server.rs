@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
-use linerate_engine::server::{
-    QuicExchange, QuicGrant, QuicService, QuicSession, QuicSessionRequest, ServiceLease, ServiceShare,
-};
+use linerate_engine::server::{QuicGrant, QuicService, QuicSession, QuicSessionRequest, ServiceLease, ServiceShare};
 use linerate_sys::net::UdpOptions;
 use linerate_sys::{clock, host};
 use linerate_units::{ByteCount, Port};
@@ -33,8 +31,14 @@ const MAX_SESSION_CONNECTIONS: usize = 4;
 /// Incomplete handshakes from which on a client has to confirm its address before another (RFC 9000 section 8.1.2).
 const MAX_UNVALIDATED: usize = 64;
 
+/// Time for the packets that close connections to leave when an endpoint ends.
+const CLOSING_TIME: Duration = Duration::from_millis(20);
+
 /// Memory of a handshake with its connection, which remains for three timeouts after its end (RFC 9000 section 10.2).
 const HANDSHAKE_MEMORY: ByteCount = ByteCount::from_kibibytes(64);
+
+/// Memory of a request on a stream of its own, with its task.
+const STREAM_MEMORY: ByteCount = ByteCount::from_kibibytes(2);
 
 /// Smallest windows with which a session is served.
 const MIN_WINDOW: ByteCount = ByteCount::from_mebibytes(1);
@@ -92,7 +96,7 @@ impl QuicService for QuicServer {
     fn open(&self, request: QuicSessionRequest) -> Result<QuicGrant, String> {
         let served = request.exchange.map(ServedExchange::new).transpose().map_err(|error| error.to_string())?;
         let granted = match &served {
-            Some(served) => exchange_windows(&request.share, &served.exchange),
+            Some(served) => exchange_windows(&request.share, served),
             None => windows(&request.share),
         };
         let (window, memory) =
@@ -138,10 +142,11 @@ fn windows(share: &ServiceShare) -> Option<(ByteCount, ServiceLease)> {
     None
 }
 
-/// Windows of connections for one message, of as many as the client has flows.
-fn exchange_windows(share: &ServiceShare, exchange: &QuicExchange) -> Option<(ByteCount, ServiceLease)> {
-    let window = transport::exchange_window(exchange.request);
-    let memory = (window + HANDSHAKE_MEMORY) * u64::from(exchange.flows);
+/// Windows of connections for messages, of as many as the client has flows.
+fn exchange_windows(share: &ServiceShare, served: &ServedExchange) -> Option<(ByteCount, ServiceLease)> {
+    let window = transport::exchange_window(served.exchange.request);
+    let streams = STREAM_MEMORY * u64::from(served.max_streams() - 1);
+    let memory = (window + HANDSHAKE_MEMORY + streams) * u64::from(served.exchange.flows);
     share.lease(memory, 1).map(|lease| (window, lease))
 }
 
@@ -205,7 +210,8 @@ impl SessionEntry {
             let mut configuration = usual.clone();
             if self.exchange.is_some() {
                 configuration.crypto = Arc::<QuicServerConfig>::clone(fresh);
-                configuration.transport_config(transport::exchange_transport(self.window));
+                let streams = self.exchange.as_ref().map_or(1, ServedExchange::max_streams);
+                configuration.transport_config(transport::exchange_transport(self.window, streams));
             } else {
                 let control = self.order.congestion_control;
                 configuration.transport_config(transport::transport(control, peer, self.window));
@@ -292,6 +298,8 @@ impl RunningEndpoint {
                         () = acceptor.run() => {}
                         _ = stop => {}
                     }
+                    // The packets that close connections leave first.
+                    let _ = tokio::time::timeout(CLOSING_TIME, acceptor.endpoint.wait_idle()).await;
                 });
                 clock::thread_cpu_time()
             })

@@ -70,12 +70,12 @@ pub(crate) fn transport(control: QuicCongestionControl, peer: IpAddr, window: By
     Arc::new(transport)
 }
 
-/// Settings of a connection that ends after one message of `message` bytes in this direction.
-pub(crate) fn exchange_transport(message: ByteCount) -> Arc<TransportConfig> {
+/// Settings of a connection with messages of `message` bytes in this direction, at most `streams` of them at once.
+pub(crate) fn exchange_transport(message: ByteCount, streams: u32) -> Arc<TransportConfig> {
     let window = size_of(exchange_window(message));
     let mut transport = TransportConfig::default();
     transport
-        .max_concurrent_bidi_streams(VarInt::from_u32(1))
+        .max_concurrent_bidi_streams(VarInt::from_u32(streams))
         .max_concurrent_uni_streams(VarInt::from_u32(0))
         .stream_receive_window(window)
         .receive_window(window)

@@ -3,6 +3,7 @@
 use core::num::NonZeroUsize;
 use core::time::Duration;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 use linerate_engine::probe::{ProbeSession, ProbeTarget};
@@ -15,10 +16,12 @@ use linerate_model::event::TestEvent;
 use linerate_model::quic::{QuicCongestionControl, QuicHandshakeKind, QuicRun};
 use linerate_model::report::ServerOutput;
 use linerate_model::rr::RrMode;
+use linerate_sys::clock;
 use linerate_sys::net::UdpOptions;
 use linerate_units::{BitRate, ByteCount, Port};
 use linerate_wire::key_pin::KeyPin;
 use linerate_wire::parameters::ServerLimits;
+use linerate_wire::probe::{MAX_OPEN_REQUESTS, RrOrder};
 use linerate_wire::quic::{ConnectionTag, QuicOrder, QuicReady, QuicTransferOrder};
 
 use linerate_quic::{QuicClient, QuicError, QuicExchanges, QuicServer, QuicServerOptions, QuicTarget};
@@ -197,6 +200,40 @@ fn a_transaction_without_an_answer_is_counted() {
         assert!(matches!(failed, QuicTransactionFailure::Failed(reason) if reason.contains("--timeout")));
         assert_eq!(flow.transact(Duration::from_secs(9), &|| true), Err(QuicTransactionFailure::Stopped));
     }
+}
+
+#[test]
+fn requests_on_a_connection_that_stays_open_have_streams_of_their_own() {
+    let loopback = Loopback::start(ServerLimits::default());
+    let size = ByteCount::new(64);
+    let order = RrOrder { mode: RrMode::Quic, request: size, response: size, flows: 1, keeps_open: true };
+    let ready = loopback.session.far_rr(order).expect("QUIC").quic.expect("a port");
+    let target = QuicTransactionTarget {
+        address: loopback.address,
+        bind: None,
+        device: None,
+        ready,
+        numbers: Arc::new(AtomicU32::new(1)),
+        request: size,
+        response: size,
+    };
+    let limit = Duration::from_secs(10);
+    let opened = QuicExchanges.open_connection(target, limit, &|| false);
+    let mut connection = opened.unwrap_or_else(|failure| panic!("{failure:?}"));
+    // More than a server has streams for at once: the others wait for their stream.
+    let all = u64::from(MAX_OPEN_REQUESTS) + 100;
+    (0..all).for_each(|number| connection.send(number).expect("it is open"));
+    let (mut numbers, end) = (Vec::new(), clock::monotonic_now() + limit);
+    while (numbers.len() as u64) < all && clock::monotonic_now() < end {
+        let soon = clock::monotonic_now() + Duration::from_millis(10);
+        connection.wait_until(soon, &mut |number, _| numbers.push(number)).expect("it is open");
+    }
+    numbers.sort_unstable();
+    assert!(numbers.iter().copied().eq(0..all), "{numbers:?}");
+    // The first request opened the connection.
+    assert_eq!(loopback.session.far_rr_stop().expect("a report").transactions, all + 1);
+    connection.send(all).expect("its failure is a result");
+    assert!(connection.wait_until(clock::monotonic_now() + limit, &mut |_, _| {}).is_err());
 }
 
 #[test]

@@ -28,6 +28,10 @@ pub enum LatencyClass {
     TlsHandshake,
     /// First HTTP requests on new connections.
     HttpRequest,
+    /// Requests on an open connection in TLS 1.3, which carries nothing else.
+    TlsRequest,
+    /// Requests on an open QUIC connection, which carries nothing else, each on a stream of its own.
+    QuicRequest,
 }
 
 impl LatencyClass {
@@ -45,12 +49,14 @@ impl LatencyClass {
             Self::TcpHandshake => "TCP handshake",
             Self::TlsHandshake => "TLS handshake",
             Self::HttpRequest => "HTTP request",
+            Self::TlsRequest => "TLS request",
+            Self::QuicRequest => "QUIC request",
         }
     }
 
     /// True when the class is compared with others. Pings on the loaded connections also wait for retransmissions and in
-    /// the sender's own buffer, for which no queue of the path is responsible: there the kernel's round trips count. ECN codepoints are
-    /// compared with each other ([`super::DualQueue`]).
+    /// the sender's own buffer, for which no queue of the path is responsible: there the kernel's round trips count. Requests wait for
+    /// retransmissions, too. ECN codepoints are compared with each other ([`super::DualQueue`]).
     #[must_use]
     pub const fn is_compared(self) -> bool {
         !matches!(
@@ -59,6 +65,8 @@ impl LatencyClass {
                 | Self::TcpHandshake
                 | Self::TlsHandshake
                 | Self::HttpRequest
+                | Self::TlsRequest
+                | Self::QuicRequest
                 | Self::UdpEct0
                 | Self::UdpEct1
         )

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
@@ -10,6 +11,7 @@ use linerate_documents::label::LabelledDocument;
 use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_documents::run::RunDocument;
 use linerate_engine::probe::{AnsweringService, ProbeError, ProbeTarget};
+use linerate_engine::rr::QuicTransactions;
 use linerate_engine::surroundings::LocalEnvironment;
 use linerate_model::address_family::AddressFamily;
 use linerate_model::json;
@@ -372,6 +374,19 @@ impl LiveLine {
             console::progress("");
         }
     }
+}
+
+/// QUIC of this program.
+#[cfg(feature = "quic")]
+#[expect(clippy::unnecessary_wraps, reason = "there is none without the feature")]
+pub(crate) fn quic_transactions() -> Option<Arc<dyn QuicTransactions>> {
+    Some(Arc::new(linerate_quic::QuicExchanges))
+}
+
+/// QUIC of this program: none without that feature.
+#[cfg(not(feature = "quic"))]
+pub(crate) fn quic_transactions() -> Option<Arc<dyn QuicTransactions>> {
+    None
 }
 
 #[cfg(test)]

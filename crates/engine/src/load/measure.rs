@@ -63,7 +63,8 @@ pub(super) fn measure(record: &mut LoadRecord<'_>, session: &ProbeSession) -> Re
         Err(error) => return Err(error.into()),
     };
     let hops = start_hops(record, session);
-    let probes = RunningProbes::start(record, datagrams.then_some(session), session.peer())?;
+    let mut probes = RunningProbes::start(record, datagrams.then_some(session), session.peer())?;
+    probes.add_requests(record)?;
     let mut test = LoadTest {
         session,
         probes,
@@ -260,10 +261,12 @@ impl LoadTest<'_> {
         record.evidence.foreign.extend(foreign.take());
     }
 
-    fn finish(self, record: &mut LoadRecord<'_>) {
+    fn finish(mut self, record: &mut LoadRecord<'_>) {
         record.document.congestion_control = Some(self.confirmed.join(", ")).filter(|names| !names.is_empty());
         record.evidence.clocks = self.probes.clocks();
+        let requests = self.probes.stop_requests(record);
         let (mut classes, ect1) = self.probes.stop();
+        classes.extend(requests);
         record.evidence.ect1 = ect1;
         let handshakes = record
             .evidence

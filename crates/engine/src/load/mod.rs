@@ -10,7 +10,7 @@
 //! | `iperf3`, `bare` | other peers |
 //! | `http` | conclusions from a test over HTTP/2, which another crate runs |
 //! | `stage` | one loaded phase: connections, and when counting begins |
-//! | `probes`, `echo`, `foreign` | the probes |
+//! | `probes`, `echo`, `foreign`, `requests`, `request_log` | the probes |
 //! | `profiles` | traffic of applications next to each phase |
 //! | `traffic` | interface traffic, and the measurement's own share of it |
 //! | `evidence` | measured evidence |
@@ -28,6 +28,8 @@ mod probes;
 mod profiles;
 mod readings;
 mod record;
+mod request_log;
+mod requests;
 mod series;
 mod stage;
 mod summary;
@@ -37,6 +39,7 @@ mod traffic;
 mod verdict;
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use linerate_analysis::traffic_profiles::TrafficProfile;
 use linerate_documents::run::{PhaseSpan, SampleSeries};
@@ -48,9 +51,11 @@ use linerate_units::{BitRate, ByteCount, StreamCount};
 use crate::course::{self, AbortReason, FarService};
 use crate::probe::messages::FarFacts;
 use crate::probe::{AnsweringService, ProbeError, ProbeTarget};
+use crate::rr::QuicTransactions;
 use record::LoadRecord;
 
 pub use readings::{ClassRoundTrips, LoadTestSamples, PhaseSamples};
+pub use requests::RequestTransport;
 
 /// Time between two profiles.
 const PROFILE_SETUP: Duration = Duration::from_secs(2);
@@ -84,6 +89,10 @@ pub struct LoadTestOptions {
     pub hops: bool,
     /// Traffic profiles that run next to each phase, each for the time of a loaded phase; streams for 20 s at least.
     pub profiles: Vec<TrafficProfile>,
+    /// Open connections whose requests are probes, too.
+    pub requests: Vec<RequestTransport>,
+    /// QUIC of this process; `None` is none.
+    pub quic: Option<Arc<dyn QuicTransactions>>,
 }
 
 impl LoadTestOptions {
@@ -104,6 +113,8 @@ impl LoadTestOptions {
             codepoints: false,
             hops: true,
             profiles: Vec::new(),
+            requests: Vec::new(),
+            quic: None,
         }
     }
 
@@ -198,6 +209,7 @@ fn measure(record: &mut LoadRecord<'_>) -> Result<(), AbortReason> {
         FarService::Tests { outdated } => {
             let answering = if outdated { AnsweringService::WithoutProbes } else { AnsweringService::Iperf3 };
             profiles::check_far_end(record, answering)?;
+            requests::check_far_end(record, answering)?;
             if outdated {
                 record.note(course::OUTDATED_NOTE);
             }
@@ -205,6 +217,7 @@ fn measure(record: &mut LoadRecord<'_>) -> Result<(), AbortReason> {
         }
         FarService::Neither(error) => {
             profiles::check_far_end(record, AnsweringService::Silence)?;
+            requests::check_far_end(record, AnsweringService::Silence)?;
             bare::measure(record, &error.to_string())
         }
     }

@@ -16,6 +16,7 @@ use linerate_wire::stamp::BASE_LENGTH;
 use super::echo::{self, EchoProber};
 use super::evidence::{ClassSamples, Ect1Arrivals, ProbeFate, ProbeReading};
 use super::record::LoadRecord;
+use super::requests::{self, RequestProber};
 use crate::course::AbortReason;
 use crate::probe::{ProbeOrder, ProbeResult, ProbeSeries, ProbeSession};
 
@@ -54,6 +55,8 @@ pub(super) struct RunningProbes {
     ect0: Option<ProbeSeries>,
     ect1: Option<ProbeSeries>,
     echoes: Option<EchoProber>,
+    /// Requests on connections of their own.
+    requests: Vec<RequestProber>,
     interval: Duration,
     /// Bytes on the link of one probe of each class, and of one message on a connection, in one direction.
     round_bytes: ByteCount,
@@ -78,6 +81,7 @@ impl RunningProbes {
             ect0: None,
             ect1: None,
             echoes: None,
+            requests: Vec::new(),
             interval,
             round_bytes: round_bytes(peer, codepoints),
         };
@@ -105,6 +109,27 @@ impl RunningProbes {
         Ok(probes)
     }
 
+    /// Adds requests on connections of their own.
+    pub(super) fn add_requests(&mut self, record: &mut LoadRecord<'_>) -> Result<(), AbortReason> {
+        self.requests = RequestProber::start_all(record)?;
+        self.round_bytes += requests::BYTES * self.requests.len() as u64;
+        Ok(())
+    }
+
+    /// Ends the requests; their class and, where a connection ended early, the reason.
+    pub(super) fn stop_requests(&mut self, record: &mut LoadRecord<'_>) -> Vec<ClassSamples> {
+        self.requests.iter().for_each(RequestProber::stop_sending);
+        let stop = |prober: RequestProber| {
+            let (samples, failure) = prober.stop();
+            if let Some((key, reason)) = failure {
+                record.note(format!("From then on requests are missing: {reason}"));
+                record.unknown(key, reason);
+            }
+            samples
+        };
+        self.requests.drain(..).map(stop).collect()
+    }
+
     pub(super) const fn interval(&self) -> Duration {
         self.interval
     }
@@ -114,7 +139,7 @@ impl RunningProbes {
         match (&self.best_effort, &self.echoes) {
             (Some(prober), _) => prober.sent().get(),
             (None, Some(echoes)) => echoes.sent(),
-            (None, None) => 0,
+            (None, None) => self.requests.first().map_or(0, RequestProber::requests),
         }
     }
 
@@ -127,7 +152,8 @@ impl RunningProbes {
     /// The probes' share of the packets on a path with this goodput.
     pub(super) fn share_of(&self, goodput: BitRate) -> Option<f64> {
         let large = goodput / BitRate::from_bits_per_second(LARGE_PAYLOAD.as_f64() * 8.0);
-        let packets = ROUND_PACKETS + if self.ect1.is_some() { CODEPOINT_PACKETS } else { 0.0 };
+        let requests: f64 = self.requests.iter().map(|_| requests::PACKETS).sum();
+        let packets = ROUND_PACKETS + requests + if self.ect1.is_some() { CODEPOINT_PACKETS } else { 0.0 };
         let small = packets / self.interval.as_secs_f64();
         large.map(|large| small / (small + large.get()))
     }
@@ -150,6 +176,7 @@ impl RunningProbes {
         if let Some(echoes) = &self.echoes {
             echoes.set_interval(wanted);
         }
+        self.requests.iter().for_each(|requests| requests.set_interval(wanted));
         Ok(true)
     }
 

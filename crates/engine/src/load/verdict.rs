@@ -107,6 +107,8 @@ const fn class_label(class: LatencyClass) -> &'static str {
         LatencyClass::TcpHandshake => "new connections",
         LatencyClass::TlsHandshake => "TLS handshakes",
         LatencyClass::HttpRequest => "requests on new connections",
+        LatencyClass::TlsRequest => "requests over TLS",
+        LatencyClass::QuicRequest => "requests over QUIC",
     }
 }
 

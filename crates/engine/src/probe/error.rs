@@ -38,6 +38,12 @@ pub enum ProbeError {
         describe(*.0)
     )]
     NoProfiles(AnsweringService),
+    /// The service has no probe sessions, which requests over TLS and QUIC need.
+    #[error(
+        "requests over TLS and QUIC need a linerate at the far end ({}): start `linerate serve` there, or omit --probe",
+        describe(*.0)
+    )]
+    NoRequestProbes(AnsweringService),
     /// The far end is unreachable: the failed operation, and the kernel's reason.
     #[error("{0}")]
     Unreachable(String),

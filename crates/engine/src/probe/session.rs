@@ -16,9 +16,9 @@ use linerate_sys::{clock, host, tcp_info};
 use linerate_units::{BitRate, ByteCount, Port};
 use linerate_wire::cookie::{self, Cookie, SessionToken};
 use linerate_wire::probe::{
-    ConnectionNumber, EmptyContent, FarFacts, PROBE_FEATURE, RR_FEATURE, RR_HANDSHAKE_FEATURE, RateOrder, ReceiveOrder,
-    RecordDetail, ReflectorOpened, RrOrder, RrReady, RrReport, SendOrder, SentReport, ServerHello, StreamFeedback,
-    StreamNumber, StreamRef, StreamRequest,
+    ConnectionNumber, EmptyContent, FarFacts, PROBE_FEATURE, RR_FEATURE, RR_HANDSHAKE_FEATURE, RR_OPEN_FEATURE,
+    RateOrder, ReceiveOrder, RecordDetail, ReflectorOpened, RrOrder, RrReady, RrReport, SendOrder, SentReport,
+    ServerHello, StreamFeedback, StreamNumber, StreamRef, StreamRequest,
 };
 use linerate_wire::quic::{QUIC_FEATURE, QuicOrder, QuicReady};
 use linerate_wire::stamp::tlv::{self, StampTlv};
@@ -425,6 +425,10 @@ impl ProbeSession {
                 request: "rr".to_owned(),
                 reason: "it serves no QUIC: `linerate serve` does, unless built without QUIC".to_owned(),
             });
+        }
+        if order.keeps_open && !has(RR_OPEN_FEATURE) {
+            let reason = "it keeps no connection open for requests: update linerate there".to_owned();
+            return Err(ProbeError::Refused { request: "rr".to_owned(), reason });
         }
         let _one_at_a_time = lock(&self.asking);
         self.link.send(&StreamRequest::Rr(order))?;

@@ -587,6 +587,35 @@ fn a_load_connection_without_a_session_is_closed() {
 }
 
 #[test]
+fn connections_that_stay_open_need_a_server_that_keeps_them() {
+    use linerate_model::rr::RrMode;
+    use linerate_wire::probe::{RrOrder, ServerHello};
+    let one = ByteCount::new(1);
+    let features = ["probe", "rr", "rr-handshake", "quic", "rr-open"];
+    for (known, mode, missing) in [
+        (4, RrMode::Quic, "update linerate there"),
+        (3, RrMode::Quic, "it serves no QUIC"),
+        (2, RrMode::Tls, "built without TLS"),
+    ] {
+        let hello = ProbeResponse::Hello(ServerHello::new(&features[..known])).encode();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let port = Port::new(listener.local_addr().expect("bound").port()).expect("bound");
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            stream.read_exact(&mut [0; 37]).expect("a cookie");
+            stream.write_all(&hello).expect("buffer space");
+            let _ = linerate_sys::net::close_gracefully(stream, Duration::from_secs(5));
+        });
+        let session = ProbeSession::open(&ProbeTarget::new("127.0.0.1", port), None).expect("a session");
+        let order = RrOrder { mode, request: one, response: one, flows: 1, keeps_open: true };
+        let refused = session.far_rr(order).expect_err("an older server");
+        assert!(refused.to_string().contains(missing), "{refused}");
+        drop(session);
+        server.join().expect("no panic");
+    }
+}
+
+#[test]
 fn other_servers_have_no_probe_service() {
     let tests_only = ProbeResponse::Hello(linerate_wire::probe::ServerHello::new(&["intervals"])).encode();
     for (says, answering) in [

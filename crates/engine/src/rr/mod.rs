@@ -6,6 +6,7 @@
 //! | `schedule` | intended times of the requests of a flow |
 //! | `flow` | the thread of a flow: sends, waits, records |
 //! | `record` | the document |
+//! | `open` | connections with requests that overlap, for `load` |
 //!
 //! Each flow has a thread that blocks until its response: latency is measured in the thread that sends, without the
 //! wake-up of another one and with the fewest system calls. One thread can serve more flows with `epoll` only at the price
@@ -13,6 +14,7 @@
 
 mod flow;
 mod mode;
+mod open;
 mod record;
 mod schedule;
 #[cfg(test)]
@@ -35,6 +37,8 @@ use crate::probe::{ProbeError, ProbeSession, ProbeTarget};
 use flow::{FlowRecord, FlowThread, FlowWatch};
 use mode::{FlowSource, Transactor};
 pub use mode::{QuicTransactionFailure, QuicTransactionTarget, QuicTransactions, QuicTransactor};
+pub(crate) use open::open;
+pub use open::{RequestConnection, ResponseSink};
 use record::RrRecord;
 use schedule::RequestSchedule;
 
@@ -139,8 +143,8 @@ fn measure(record: &mut RrRecord<'_>) -> Result<(), AbortReason> {
     let session = ProbeSession::open(&options.target, stop)?;
     record.peer_version = Some(session.server_version().to_owned());
     record.far = session.facts().ok();
-    let order =
-        RrOrder { mode: options.mode, request: options.request, response: options.response, flows: options.flows };
+    let RrOptions { mode, request, response, flows, .. } = *options;
+    let order = RrOrder { mode, request, response, flows, keeps_open: false };
     let (source, handshake) = FlowSource::prepare(&session, options, session.far_rr(order)?)?;
     record.take_handshake(handshake);
     let watch = Arc::new(FlowWatch::new(options.timeout));

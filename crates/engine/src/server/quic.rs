@@ -39,6 +39,8 @@ pub struct QuicExchange {
     pub response: ByteCount,
     /// Connections at once.
     pub flows: u32,
+    /// True when a connection carries many requests, each on a stream of its own.
+    pub keeps_open: bool,
     /// Counts a response that has been sent.
     pub completed: Arc<dyn Fn() + Send + Sync>,
 }

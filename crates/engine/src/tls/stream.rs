@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use linerate_model::tls::TlsProperties;
+use linerate_sys::poll;
 use rustls::server::{Accepted, Acceptor};
 use rustls::{ClientConnection, Connection};
 
@@ -105,6 +106,24 @@ impl TlsStream {
                 Err(cause) => return Err(lost(&cause)),
             }
         }
+    }
+
+    /// Reads a socket that is ready once; returns the bytes of messages that this completed, 0 for a part of a record.
+    pub(crate) fn receive_ready(&mut self, buffer: &mut [u8]) -> Result<usize, TlsError> {
+        self.fill(&mut |error| match error {
+            Some(error) if !poll::is_temporary(&error) => Err(lost(&error)),
+            _ => Ok(()),
+        })?;
+        match self.connection.reader().read(buffer) {
+            Ok(0) => Err(TlsError("the peer ended TLS".to_owned())),
+            Ok(count) => Ok(count),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(cause) => Err(lost(&cause)),
+        }
+    }
+
+    pub(crate) const fn socket(&self) -> &TcpStream {
+        &self.socket
     }
 
     /// Waits for the peer's end of all messages, and of the connection.

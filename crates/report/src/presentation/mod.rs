@@ -73,7 +73,7 @@ pub struct SettingsInEffect {
 }
 
 /// Figures that say most about a run, by kind, in order of importance.
-const LEAD_FIGURES: [&str; 15] = [
+const LEAD_FIGURES: [&str; 19] = [
     "voice_mos",
     "game_missed_share",
     "video_call_frozen_share",
@@ -81,6 +81,10 @@ const LEAD_FIGURES: [&str; 15] = [
     "backup_added_p95",
     "added_up_p95",
     "added_down_p95",
+    "tls_request_up_p95",
+    "quic_request_up_p95",
+    "tls_request_down_p95",
+    "quic_request_down_p95",
     "goodput_up",
     "goodput_down",
     "rpm_both",

@@ -5,12 +5,13 @@ use linerate_model::load::{LatencyClass, LatencyGrade};
 use linerate_model::traffic_profile::ProfileResult;
 use std::time::Duration;
 
-use linerate_model::load::{CodepointDelay, DualQueue, DualQueueFinding, LoadDocument, PhaseKind};
+use linerate_model::load::{CodepointDelay, DualQueue, DualQueueFinding, LoadDocument, LoadPhase, PhaseKind};
 use linerate_units::display;
 
 /// Grade and its basis, then the round trips.
 pub fn sentence(document: &LoadDocument) -> String {
-    let times = format!("{}{}{}", profiles(document), round_trips(document), dual_queues(document));
+    let times =
+        format!("{}{}{}{}", profiles(document), round_trips(document), requests(document), dual_queues(document));
     if document.http.is_some() {
         return over_http(document, &times);
     }
@@ -75,19 +76,27 @@ pub const fn load_label(kind: PhaseKind) -> &'static str {
     }
 }
 
-/// Medians of one class in all phases.
+/// Medians of the best class in all phases.
 fn round_trips(document: &LoadDocument) -> String {
-    let Some(class) = best_class(document) else { return String::new() };
-    let medians: Vec<String> = document
-        .phases
-        .iter()
-        .filter_map(|phase| {
-            let found = phase.classes.iter().find(|entry| entry.class == class)?;
-            let median = found.rtt.as_ref()?.median;
-            Some(format!("{} {}", display::duration(median), load_label(phase.kind)))
-        })
-        .collect();
-    if medians.is_empty() { String::new() } else { format!("; round trip {}", medians.join(", ")) }
+    let medians = best_class(document).and_then(|class| medians(document, class));
+    medians.map(|medians| format!("; round trip {medians}")).unwrap_or_default()
+}
+
+/// Medians of one class in all phases; `None` where it has none.
+fn medians(document: &LoadDocument, class: LatencyClass) -> Option<String> {
+    let of = |phase: &LoadPhase| {
+        let found = phase.classes.iter().find(|entry| entry.class == class)?;
+        let median = found.rtt.as_ref()?.median;
+        Some(format!("{} {}", display::duration(median), load_label(phase.kind)))
+    };
+    let medians: Vec<String> = document.phases.iter().filter_map(of).collect();
+    (!medians.is_empty()).then(|| medians.join(", "))
+}
+
+/// Medians of requests in all phases, where they were made.
+fn requests(document: &LoadDocument) -> String {
+    let one = |class| Some(format!("; {} {}", words(class), medians(document, class)?));
+    [LatencyClass::TlsRequest, LatencyClass::QuicRequest].into_iter().filter_map(one).collect()
 }
 
 /// Findings about dual queues, where they were looked for.
@@ -123,5 +132,7 @@ const fn words(class: LatencyClass) -> &'static str {
         LatencyClass::TcpHandshake => "TCP handshakes",
         LatencyClass::TlsHandshake => "TLS handshakes",
         LatencyClass::HttpRequest => "requests on new connections",
+        LatencyClass::TlsRequest => "requests over TLS",
+        LatencyClass::QuicRequest => "requests over QUIC",
     }
 }

@@ -51,8 +51,8 @@ pub use orders::{
 pub(crate) use orders::{port, token};
 pub use records::{MAX_SESSION_RECORDS, PacketRecord, RecordBatch, SentReport, StreamFeedback};
 pub use rr::{
-    MAX_RR_FLOWS, RR_FEATURE, RR_HANDSHAKE_FEATURE, RR_OPENING_LENGTH, RrOpening, RrOrder, RrReady, RrReport, answers,
-    number_request, number_response,
+    MAX_OPEN_REQUESTS, MAX_RR_FLOWS, RR_FEATURE, RR_HANDSHAKE_FEATURE, RR_OPEN_FEATURE, RR_OPENING_LENGTH, RrOpening,
+    RrOrder, RrReady, RrReport, answers, number_request, number_response,
 };
 
 use linerate_units::ByteCount;

@@ -19,6 +19,12 @@ pub const RR_FEATURE: &str = "rr";
 /// [`RrMode::Quic`]) in a server's hello.
 pub const RR_HANDSHAKE_FEATURE: &str = "rr-handshake";
 
+/// Name of the feature "many requests on a connection with a handshake" ([`RrOrder::keeps_open`]) in a server's hello.
+pub const RR_OPEN_FEATURE: &str = "rr-open";
+
+/// Most requests in flight on a connection that stays open.
+pub const MAX_OPEN_REQUESTS: u32 = 1024;
+
 /// Most concurrent transactions of a session.
 pub const MAX_RR_FLOWS: u32 = 256;
 
@@ -26,7 +32,9 @@ pub const MAX_RR_FLOWS: u32 = 256;
 ///
 /// TCP connections join the session with its token in their cookie, as load connections do; UDP flows open with
 /// [`RrOpening`] datagrams. Each then carries requests of exactly `request` bytes, answered by `response` bytes. With a TLS
-/// handshake, the cookie precedes the request within TLS; with one of QUIC, the token of [`QuicReady`] does on the first stream.
+/// handshake, the cookie precedes the request within TLS; with one of QUIC, the token of [`QuicReady`] does on the first stream. A
+/// connection that stays open carries further requests without it: in TLS one after another, answered in their order, and over
+/// QUIC each on a stream of its own, at most [`MAX_OPEN_REQUESTS`] at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RrOrder {
     /// Kind of transaction.
@@ -39,6 +47,9 @@ pub struct RrOrder {
     pub response: ByteCount,
     /// Number of concurrent transactions: 1 to 256.
     pub flows: u32,
+    /// True when a connection of [`RrMode::Tls`] or [`RrMode::Quic`] carries many requests, and its client ends it.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub keeps_open: bool,
 }
 
 impl RrOrder {
@@ -49,6 +60,9 @@ impl RrOrder {
         }
         if !(1..=MAX_RR_FLOWS).contains(&self.flows) {
             return Err("a test has 1 to 256 concurrent transactions");
+        }
+        if self.keeps_open && !self.mode.has_handshake() {
+            return Err("connections that stay open are those of TLS and QUIC");
         }
         Ok(())
     }
@@ -174,7 +188,11 @@ mod tests {
             request: ByteCount::new(request),
             response: ByteCount::new(response),
             flows,
+            keeps_open: false,
         };
+        let open = |mode| RrOrder { keeps_open: true, ..order(mode, 1, 1, 1) };
+        assert_eq!([RrMode::Tls, RrMode::Quic].map(|mode| open(mode).check()), [Ok(()); 2]);
+        assert!([RrMode::Tcp, RrMode::Connect, RrMode::Udp].iter().all(|mode| open(*mode).check().is_err()));
         assert_eq!(order(RrMode::Tcp, 1, 16 << 20, 256).check(), Ok(()));
         assert_eq!(order(RrMode::Udp, 65_507, 1, 1).check(), Ok(()));
         for wrong in [

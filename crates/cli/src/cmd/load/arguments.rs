@@ -6,6 +6,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use linerate_analysis::latency_under_load::LatencyGrade;
 use linerate_analysis::traffic_profiles::TrafficProfile;
+use linerate_engine::load::RequestTransport;
 use linerate_model::load::PhaseKind;
 
 use crate::cmd::measurement::MeasurementArguments;
@@ -52,6 +53,9 @@ pub(crate) struct LoadArguments {
     /// Probe with ECN codepoints, too, and report a dual queue for L4S: shorter delays of ECT(1) than of ECT(0)
     #[arg(long)]
     pub(crate) l4s: bool,
+    /// Probe with requests on an open connection of their own, too: in TLS over TCP, or over QUIC
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    pub(crate) probe: Vec<SelectedProbe>,
     /// Other host to which the configuration of a responsiveness server may send the load
     #[cfg(feature = "responsiveness")]
     #[arg(long, value_name = "HOST")]
@@ -68,6 +72,24 @@ pub(crate) struct LoadArguments {
     /// Options common to all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,
+}
+
+/// Transport of requests on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum SelectedProbe {
+    /// Requests in TLS 1.3 over TCP.
+    Tls,
+    /// Requests over QUIC.
+    Quic,
+}
+
+impl From<SelectedProbe> for RequestTransport {
+    fn from(probe: SelectedProbe) -> Self {
+        match probe {
+            SelectedProbe::Tls => Self::Tls,
+            SelectedProbe::Quic => Self::Quic,
+        }
+    }
 }
 
 /// Profile on the command line.

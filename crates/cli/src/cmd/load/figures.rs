@@ -22,6 +22,7 @@ pub(super) fn all_figures(document: &LoadDocument, series: &[SampleSeries]) -> V
     for (kind, direction) in [(PhaseKind::Down, Direction::Down), (PhaseKind::Up, Direction::Up)] {
         figures.push(goodput(document, series, kind, direction));
     }
+    figures.extend(requests(document, series));
     figures.extend(responsiveness(document));
     figures.extend(document.profiles.iter().map(profile));
     figures
@@ -84,6 +85,26 @@ fn round_trip(document: &LoadDocument, series: &[SampleSeries], kind: PhaseKind)
         figure.note = Some(missing(document));
     }
     figure
+}
+
+/// Round trips of requests, of those that were made.
+fn requests(document: &LoadDocument, series: &[SampleSeries]) -> Vec<RunFigure> {
+    let classes = [(LatencyClass::TlsRequest, "tls_request"), (LatencyClass::QuicRequest, "quic_request")];
+    let of = |(class, key): (LatencyClass, &str), kind: PhaseKind| {
+        let phase = phase(document, kind).filter(|phase| class_in(phase, class).is_some())?;
+        let samples = class_samples(series, class, phase);
+        let figure = |name: &str, statistic| {
+            let (key, title) =
+                (format!("{key}_{}_{name}", kind.name()), format!("{} {}, {name}", class.title(), load_label(kind)));
+            let mut figure = RunFigure::new(key, title, FigureUnit::Nanoseconds, ImprovementDirection::Lower);
+            estimate(&mut figure, &samples, statistic);
+            figure.note = Some("responses on an open connection".to_owned());
+            figure
+        };
+        let p95 = SampleStatistic::Percentile(Ratio::new(0.95)?);
+        Some([figure("median", SampleStatistic::Median), figure("p95", p95)])
+    };
+    classes.into_iter().flat_map(|class| PHASES.into_iter().filter_map(move |kind| of(class, kind)).flatten()).collect()
 }
 
 /// Delay added by the load: the worse of the classes that applications experience.

@@ -27,6 +27,7 @@ pub(super) fn test_of(arguments: &LoadArguments) -> Result<Option<HttpTestOption
         ("--interval", arguments.interval.is_some(), "probes follow the capacity"),
         ("--no-server", arguments.no_server, "an HTTP server is measured"),
         ("--l4s", arguments.l4s, "an HTTP server answers no probes over UDP"),
+        ("--probe", !arguments.probe.is_empty(), "its own probes are requests over TLS"),
         ("--profile", !arguments.profile.is_empty(), "it needs a linerate at the far end"),
         ("--max-added", arguments.max_added.is_some(), "it needs probes over UDP"),
         ("--min-grade", arguments.min_grade.is_some(), "it needs probes over UDP"),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use linerate_analysis::latency_under_load::LatencyGrade;
 use linerate_analysis::traffic_profiles::TrafficProfile;
-use linerate_engine::load::{self, LoadTestOptions};
+use linerate_engine::load::{self, LoadTestOptions, RequestTransport};
 use linerate_engine::probe::ProbeTarget;
 use linerate_model::load::{LoadDocument, PhaseKind};
 use linerate_model::report::Outcome;
@@ -24,7 +24,7 @@ use linerate_units::{StreamCount, display};
 pub(crate) use arguments::LoadArguments;
 pub(crate) use progress::LoadProgressDisplay;
 
-use crate::cmd::measurement::{hint_no_server, interrupts, report_missed};
+use crate::cmd::measurement::{hint_no_server, interrupts, quic_transactions, report_missed};
 use crate::console;
 use crate::exit::ExitStatus;
 
@@ -100,6 +100,17 @@ fn profiles(arguments: &LoadArguments) -> Vec<TrafficProfile> {
     profiles
 }
 
+/// Selected transports of requests, each once.
+fn requests(arguments: &LoadArguments) -> Vec<RequestTransport> {
+    let mut requests = Vec::new();
+    for transport in arguments.probe.iter().copied().map(RequestTransport::from) {
+        if !requests.contains(&transport) {
+            requests.push(transport);
+        }
+    }
+    requests
+}
+
 fn options(arguments: &LoadArguments) -> LoadTestOptions {
     let target = ProbeTarget { without_server: arguments.no_server, ..arguments.common.target(&arguments.host) };
     let usual = LoadTestOptions::new(target);
@@ -114,6 +125,8 @@ fn options(arguments: &LoadArguments) -> LoadTestOptions {
         spare_slow_paths: arguments.interval.is_none(),
         codepoints: arguments.l4s,
         profiles: profiles(arguments),
+        requests: requests(arguments),
+        quic: quic_transactions(),
         ..usual
     }
 }

@@ -5,17 +5,15 @@ mod document;
 mod figures;
 mod progress;
 
-use std::sync::Arc;
-
 use linerate_engine::probe::ProbeError;
-use linerate_engine::rr::{self, QuicTransactions, RrOptions};
+use linerate_engine::rr::{self, RrOptions};
 use linerate_model::report::Outcome;
 use linerate_sys::host;
 use linerate_units::display;
 
 pub(crate) use arguments::RrArguments;
 
-use crate::cmd::measurement::interrupts;
+use crate::cmd::measurement::{interrupts, quic_transactions};
 use crate::console;
 use crate::exit::ExitStatus;
 use progress::RrProgressDisplay;
@@ -77,22 +75,9 @@ fn options(arguments: &RrArguments) -> Result<RrOptions, String> {
         rate: arguments.rate,
         poisson: if arguments.poisson { Some(seed()?) } else { None },
         timeout: arguments.timeout.unwrap_or(usual.timeout),
-        quic: quic(),
+        quic: quic_transactions(),
         ..usual
     })
-}
-
-/// QUIC of this program.
-#[cfg(feature = "quic")]
-#[expect(clippy::unnecessary_wraps, reason = "there is none without the feature")]
-fn quic() -> Option<Arc<dyn QuicTransactions>> {
-    Some(Arc::new(linerate_quic::QuicExchanges))
-}
-
-/// QUIC of this program: none without that feature.
-#[cfg(not(feature = "quic"))]
-fn quic() -> Option<Arc<dyn QuicTransactions>> {
-    None
 }
 
 /// A seed of this run: two runs do not have the same intervals.

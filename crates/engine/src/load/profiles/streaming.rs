@@ -33,7 +33,8 @@ pub(super) fn run(
 ) -> Result<RunningTraffic, AbortReason> {
     // A session with load connections accepts no other ones.
     let session = ProbeSession::open(test.session.target(), record.stop)?;
-    let order = RrOrder { mode: RrMode::Tcp, request: ByteCount::new(1), response: RESPONSE, flows: 1 };
+    let order =
+        RrOrder { mode: RrMode::Tcp, request: ByteCount::new(1), response: RESPONSE, flows: 1, keeps_open: false };
     session.far_rr(order)?;
     let stream = session.join_connection(SocketSettings::default())?;
     options::set_receive_timeout(&stream, Some(TICK)).map_err(ProbeError::from)?;

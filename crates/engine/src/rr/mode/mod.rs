@@ -1,9 +1,9 @@
 //! Kinds of transaction, one per file.
 
 mod connect;
-mod quic;
+pub(super) mod quic;
 mod tcp;
-mod tls;
+pub(super) mod tls;
 mod udp;
 
 use core::time::Duration;
@@ -42,6 +42,15 @@ pub(super) enum TransactionFailure {
 impl TransactionFailure {
     fn io(operation: &str, cause: &io::Error) -> Self {
         Self::Broken(format!("{operation}: {}", linerate_sys::describe_os_error(cause)))
+    }
+}
+
+impl From<TransactionFailure> for ProbeError {
+    fn from(failure: TransactionFailure) -> Self {
+        match failure {
+            TransactionFailure::Stopped => Self::Interrupted,
+            TransactionFailure::Broken(reason) | TransactionFailure::Failed(reason) => Self::System(reason),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use super::{TransactionFailure, Transactor};
 use crate::probe::{ProbeError, ProbeSession, Result};
 use crate::rr::RrOptions;
 use crate::rr::flow::FlowWatch;
+use crate::rr::open::RequestConnection;
 
 /// Client of QUIC handshakes.
 pub trait QuicTransactions: Debug + Send + Sync {
@@ -23,6 +24,18 @@ pub trait QuicTransactions: Debug + Send + Sync {
     ///
     /// This host's reason.
     fn open(&self, target: QuicTransactionTarget) -> core::result::Result<Box<dyn QuicTransactor>, String>;
+
+    /// Opens a connection for many requests, and performs a first one within `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// The handshake or the first request failed.
+    fn open_connection(
+        &self,
+        target: QuicTransactionTarget,
+        timeout: Duration,
+        is_stopping: &dyn Fn() -> bool,
+    ) -> core::result::Result<Box<dyn RequestConnection>, QuicTransactionFailure>;
 }
 
 /// Flow of QUIC connections, one after another.
@@ -89,25 +102,45 @@ pub(super) fn target(
     })
 }
 
+/// QUIC of this process.
+fn service(options: &RrOptions) -> Result<&Arc<dyn QuicTransactions>> {
+    let missing = || ProbeError::System("this linerate is built without QUIC (feature quic)".to_owned());
+    options.quic.as_ref().ok_or_else(missing)
+}
+
+/// Opens a connection for many requests.
+pub(in crate::rr) fn connection(
+    session: &ProbeSession,
+    options: &RrOptions,
+    ready: Option<QuicReady>,
+) -> Result<Box<dyn RequestConnection>> {
+    let target = target(session, options, ready)?;
+    let is_stopping = || session.stop().is_some_and(|stop| stop.pending().is_some());
+    service(options)?.open_connection(target, options.timeout, &is_stopping).map_err(ProbeError::from)
+}
+
+impl From<QuicTransactionFailure> for ProbeError {
+    fn from(failure: QuicTransactionFailure) -> Self {
+        match failure {
+            QuicTransactionFailure::Stopped => Self::Interrupted,
+            QuicTransactionFailure::Failed(reason) => Self::System(reason),
+        }
+    }
+}
+
 /// Flow of a test.
 pub(super) struct QuicFlow(Box<dyn QuicTransactor>);
 
 impl QuicFlow {
     pub(super) fn open(options: &RrOptions, target: QuicTransactionTarget) -> Result<Self> {
-        let Some(service) = &options.quic else {
-            return Err(ProbeError::System("this linerate is built without QUIC (feature quic)".to_owned()));
-        };
-        service.open(target).map(Self).map_err(ProbeError::System)
+        service(options)?.open(target).map(Self).map_err(ProbeError::System)
     }
 
     /// Performs one transaction; returns the properties of its handshake.
     pub(super) fn trial(&mut self, session: &ProbeSession, timeout: Duration) -> Result<TlsProperties> {
         let is_stopping = || session.stop().is_some_and(|stop| stop.pending().is_some());
-        match self.0.transact(timeout, &is_stopping) {
-            Ok(()) => Ok(self.0.properties()),
-            Err(QuicTransactionFailure::Stopped) => Err(ProbeError::Interrupted),
-            Err(QuicTransactionFailure::Failed(reason)) => Err(ProbeError::System(reason)),
-        }
+        self.0.transact(timeout, &is_stopping)?;
+        Ok(self.0.properties())
     }
 }
 

@@ -11,7 +11,7 @@ use linerate_model::tls::TlsProperties;
 use linerate_sys::net::{self, ConnectOptions};
 use linerate_sys::{clock, options, poll};
 use linerate_units::{ByteCount, MonotonicTime};
-use linerate_wire::cookie::Cookie;
+use linerate_wire::cookie::{self, Cookie};
 use linerate_wire::probe::RrReady;
 
 use super::connect::{TRIAL_TIMEOUT, connect_options};
@@ -19,7 +19,8 @@ use super::{STOP_POLL_INTERVAL, TransactionFailure, Transactor, random_payload, 
 use crate::probe::{ProbeError, ProbeSession, Result};
 use crate::rr::RrOptions;
 use crate::rr::flow::FlowWatch;
-use crate::tls::{TlsClient, TlsError, TlsStream};
+use crate::rr::open::TlsConnection;
+use crate::tls::{TlsClient, TlsError, TlsStream, WaitDecision};
 
 /// A flow of TLS connections, one after another.
 #[derive(Clone)]
@@ -36,7 +37,7 @@ pub(in crate::rr) struct TlsFlow {
 impl TlsFlow {
     /// Flow to the test's own port; the server has the key of the conversation, or one that `ready` names.
     #[cfg_attr(not(feature = "tls"), expect(unused_assignments, reason = "without TLS there is no client"))]
-    pub(super) fn new(session: &ProbeSession, options: &RrOptions, ready: RrReady) -> Result<Self> {
+    pub(in crate::rr) fn new(session: &ProbeSession, options: &RrOptions, ready: RrReady) -> Result<Self> {
         let port = ready.port.ok_or_else(|| ProbeError::Lost("the server gave no port for TLS".to_owned()))?;
         let client = match (session.tls(), ready.key) {
             (Some(client), _) => client.clone(),
@@ -67,14 +68,38 @@ impl TlsFlow {
             )));
         }
         let is_stopping = || session.stop().is_some_and(|stop| stop.pending().is_some());
-        match self.exchange(&is_stopping) {
-            Ok(stream) => {
-                self.client.properties(&stream).ok_or_else(|| ProbeError::Lost("no TLS handshake".to_owned()))
-            }
-            Err(TransactionFailure::Stopped) => Err(ProbeError::Interrupted),
-            Err(TransactionFailure::Broken(reason) | TransactionFailure::Failed(reason)) => {
-                Err(ProbeError::System(reason))
-            }
+        let stream = self.exchange(&is_stopping)?;
+        self.client.properties(&stream).ok_or_else(|| ProbeError::Lost("no TLS handshake".to_owned()))
+    }
+
+    /// Opens a connection for many requests: the handshake, and the token.
+    ///
+    /// # Errors
+    ///
+    /// The port cannot be reached, or the ends do not agree.
+    pub(in crate::rr) fn connection(self, session: &ProbeSession) -> Result<TlsConnection> {
+        let is_stopping = || session.stop().is_some_and(|stop| stop.pending().is_some());
+        let port = |cause| {
+            format!("{cause}: permit the ports from which the server's kernel chooses (net.ipv4.ip_local_port_range)")
+        };
+        let stream = self.connect().map_err(|failure| match ProbeError::from(failure) {
+            ProbeError::System(cause) => ProbeError::Unreachable(port(cause)),
+            other => other,
+        })?;
+        let deadline = clock::monotonic_now() + self.timeout;
+        let failed = |reason: &str| Err(TlsError(format!("a connection in TLS: {reason}")));
+        let mut wait = |error: Option<io::Error>| match error {
+            Some(error) if !poll::is_temporary(&error) => failed(&linerate_sys::describe_os_error(&error)),
+            _ if is_stopping() => failed("interrupted"),
+            _ if clock::monotonic_now() >= deadline => failed("the handshake was not complete in time"),
+            _ => Ok(()),
+        };
+        let mut stream = self.client.stream(stream).map_err(|TlsError(reason)| ProbeError::System(reason))?;
+        let (token, request) = self.request.split_at(cookie::LENGTH);
+        match stream.send(token, &mut wait) {
+            Ok(()) => Ok(TlsConnection::new(stream, request.to_vec(), self.response)),
+            Err(_) if is_stopping() => Err(ProbeError::Interrupted),
+            Err(TlsError(reason)) => Err(ProbeError::System(reason)),
         }
     }
 
@@ -106,11 +131,7 @@ impl TlsFlow {
         )
     }
 
-    fn exchange_on(
-        &mut self,
-        stream: TcpStream,
-        wait: &mut dyn FnMut(Option<io::Error>) -> core::result::Result<(), TlsError>,
-    ) -> core::result::Result<TlsStream, TlsError> {
+    fn exchange_on(&mut self, stream: TcpStream, wait: WaitDecision<'_>) -> core::result::Result<TlsStream, TlsError> {
         let mut stream = self.client.stream(stream)?;
         stream.send(&self.request, wait)?;
         let mut left = self.response.to_usize();
@@ -223,7 +244,9 @@ mod tests {
 
     fn order(session: &ProbeSession) -> RrReady {
         let one = ByteCount::new(1);
-        session.far_rr(RrOrder { mode: RrMode::Tls, request: one, response: one, flows: 1 }).expect("TLS")
+        session
+            .far_rr(RrOrder { mode: RrMode::Tls, request: one, response: one, flows: 1, keeps_open: false })
+            .expect("TLS")
     }
 
     #[test]
@@ -246,6 +269,25 @@ mod tests {
             assert!(answer.len() <= 7, "{answer:?}");
         }
         assert_eq!(flow.trial(&session).expect("another handshake"), before);
+    }
+
+    #[test]
+    fn requests_on_a_connection_that_stays_open_do_not_wait_for_responses() {
+        let server = TestServer::start(ServerOptions::default());
+        let session = session(&server);
+        let mut connection = crate::rr::open(&session, RrMode::Tls, ByteCount::new(64), None).expect("a connection");
+        (0..50).for_each(|number| connection.send(number).expect("it is open"));
+        let mut numbers = Vec::new();
+        let limit = clock::monotonic_now() + Duration::from_secs(10);
+        while numbers.len() < 50 && clock::monotonic_now() < limit {
+            let soon = clock::monotonic_now() + Duration::from_millis(10);
+            connection.wait_until(soon, &mut |number, _| numbers.push(number)).expect("it is open");
+        }
+        assert_eq!(numbers, (0..50).collect::<Vec<_>>());
+        assert_eq!(session.far_rr_stop().expect("a report").transactions, 50);
+        // The server has ended the test, and with it the connection.
+        let ended = connection.wait_until(clock::monotonic_now() + Duration::from_secs(10), &mut |_, _| {});
+        assert!(ended.is_err());
     }
 
     #[test]

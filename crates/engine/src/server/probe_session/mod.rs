@@ -25,7 +25,7 @@ use linerate_wire::cookie::{Cookie, SessionToken, TOKEN_LENGTH};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::probe::{
     BURSTS_FEATURE, PROBE_FEATURE, ProbeMessageDecoder, ProbeResponse, RR_FEATURE, RR_HANDSHAKE_FEATURE,
-    RequestRefused, RrOrder, ServerHello, StreamRequest,
+    RR_OPEN_FEATURE, RequestRefused, RrOrder, ServerHello, StreamRequest,
 };
 use linerate_wire::quic::{QUIC_FEATURE, QuicOrder};
 
@@ -216,9 +216,9 @@ impl ServedProbeSession {
 
     fn admit(&mut self) -> Result<(), SessionEnd> {
         let quic = self.start.options.quic.as_ref().map(|_| QUIC_FEATURE);
-        let handshakes = cfg!(feature = "tls").then_some(RR_HANDSHAKE_FEATURE);
+        let handshakes = if cfg!(feature = "tls") { &[RR_HANDSHAKE_FEATURE, RR_OPEN_FEATURE][..] } else { &[] };
         let own = [PROBE_FEATURE, RR_FEATURE, BURSTS_FEATURE];
-        let features: Vec<&str> = own.into_iter().chain(quic).chain(handshakes).collect();
+        let features: Vec<&str> = own.into_iter().chain(quic).chain(handshakes.iter().copied()).collect();
         let hello = ProbeResponse::Hello(ServerHello::new(&features));
         self.start.control.queue(&hello.encode()).map_err(|_| SessionEnd::Closed)?;
         if self.start.options.authenticator.is_none() {

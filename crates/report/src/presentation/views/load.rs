@@ -87,6 +87,8 @@ pub(crate) const fn class_name(class: LatencyClass) -> &'static str {
         LatencyClass::TcpHandshake => "TCP handshake",
         LatencyClass::TlsHandshake => "TLS handshake",
         LatencyClass::HttpRequest => "HTTP request",
+        LatencyClass::TlsRequest => "TLS request",
+        LatencyClass::QuicRequest => "QUIC request",
     }
 }
 

@@ -92,7 +92,7 @@ impl RrListener {
         Ok(())
     }
 
-    /// Conducts a handshake, and answers one request; this end closes first, too.
+    /// Conducts a handshake, and answers one request, where this end closes first, too; or all until the client closes.
     fn answer_in_tls(
         &self,
         state: &RrState,
@@ -111,31 +111,66 @@ impl RrListener {
         if Cookie::from_bytes(cookie) != self.cookie {
             return Err(TlsError("the token is not this session's".to_owned()));
         }
-        limit.extend();
-        let mut wait = |error: Option<io::Error>| limit.go_on(error.as_ref());
-        let mut left = state.order.request.to_usize();
-        while left > 0 {
-            let most = left.min(buffer.len());
-            let count = receive_some(&mut stream, &mut buffer[..most], &mut wait)?;
-            left -= count;
-            state.pay(count);
+        loop {
+            limit.extend();
+            let mut wait = |error: Option<io::Error>| limit.go_on(error.as_ref());
+            if !receive_in_tls(state, &mut stream, buffer, &mut wait)? {
+                return Ok(());
+            }
+            respond_in_tls(state, &mut stream, &mut wait)?;
+            state.count_transaction();
+            if !state.order.keeps_open {
+                return Ok(());
+            }
         }
-        let (whole, last) = (state.order.response.to_usize() / BUFFER, state.order.response.to_usize() % BUFFER);
-        for _ in 0..whole {
-            stream.send(&state.payload, &mut wait)?;
-            state.pay(BUFFER);
-        }
-        stream.send_last(&state.payload[..last], &mut wait)?;
-        state.pay(last);
-        state.count_transaction();
-        Ok(())
     }
 }
 
-/// Reads some bytes of a request.
+/// Reads a request; `false` when the client of a connection that stays open has closed before it.
+fn receive_in_tls(
+    state: &RrState,
+    stream: &mut TlsStream,
+    buffer: &mut [u8],
+    wait: WaitDecision<'_>,
+) -> Result<bool, TlsError> {
+    let whole = state.order.request.to_usize();
+    let mut left = whole;
+    while left > 0 {
+        let most = left.min(buffer.len());
+        let count = stream.receive(&mut buffer[..most], wait)?;
+        if count == 0 && left == whole && state.order.keeps_open {
+            return Ok(false);
+        }
+        if count == 0 {
+            return Err(ended_early());
+        }
+        left -= count;
+        state.pay(count);
+    }
+    Ok(true)
+}
+
+/// Writes a response, and the end of TLS unless the connection stays open.
+fn respond_in_tls(state: &RrState, stream: &mut TlsStream, wait: WaitDecision<'_>) -> Result<(), TlsError> {
+    let (whole, last) = (state.order.response.to_usize() / BUFFER, state.order.response.to_usize() % BUFFER);
+    for _ in 0..whole {
+        stream.send(&state.payload, wait)?;
+        state.pay(BUFFER);
+    }
+    let last = &state.payload[..last];
+    let sent = if state.order.keeps_open { stream.send(last, wait) } else { stream.send_last(last, wait) };
+    state.pay(last.len());
+    sent
+}
+
+fn ended_early() -> TlsError {
+    TlsError("the client ended TLS within a request".to_owned())
+}
+
+/// Reads some bytes of the token.
 fn receive_some(stream: &mut TlsStream, buffer: &mut [u8], wait: WaitDecision<'_>) -> Result<usize, TlsError> {
     match stream.receive(buffer, wait)? {
-        0 => Err(TlsError("the client ended TLS within a request".to_owned())),
+        0 => Err(ended_early()),
         count => Ok(count),
     }
 }

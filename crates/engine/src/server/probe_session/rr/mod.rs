@@ -242,6 +242,7 @@ impl RunningRr {
             request: self.state.order.request,
             response: self.state.order.response,
             flows: self.state.order.flows,
+            keeps_open: self.state.order.keeps_open,
             completed: Arc::new(move || state.count_transaction()),
         };
         let share = ServiceShare(account.clone());

@@ -1,7 +1,10 @@
-//! Transactions of `linerate rr`: a full handshake, one request and its response on each connection.
+//! Transactions of `linerate rr`: a full handshake, one request and its response on each connection; and connections that
+//! stay open for the requests of `linerate load` ([`open`]).
 //!
 //! A flow is a socket of its own, with one connection at a time. Payload of both directions is discarded as it arrives; the
-//! windows are small, and no path MTU is searched: a connection ends before that is of use.
+//! windows are small, and no path MTU is searched: a connection ends before that is of use, or has small messages.
+
+mod open;
 
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -9,13 +12,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use linerate_engine::rr::{QuicTransactionFailure, QuicTransactionTarget, QuicTransactions, QuicTransactor};
+use linerate_engine::rr::{
+    QuicTransactionFailure, QuicTransactionTarget, QuicTransactions, QuicTransactor, RequestConnection,
+};
 use linerate_engine::server::{QuicExchange, TrafficShare};
 use linerate_model::address_family::AddressFamily;
 use linerate_model::tls::{ServerAuthentication, TlsProperties};
 use linerate_sys::net::{self, UdpOptions};
 use linerate_sys::{clock, host};
 use linerate_units::ByteCount;
+use linerate_wire::probe::MAX_OPEN_REQUESTS;
 use quinn::{ClientConfig, Connection, ConnectionId, Endpoint, RecvStream, SendStream, TokioRuntime, VarInt};
 
 use crate::error::QuicError;
@@ -39,6 +45,17 @@ pub struct QuicExchanges;
 impl QuicTransactions for QuicExchanges {
     fn open(&self, target: QuicTransactionTarget) -> Result<Box<dyn QuicTransactor>, String> {
         ExchangeFlow::open(target).map(|flow| Box::new(flow) as _).map_err(|error| error.to_string())
+    }
+
+    fn open_connection(
+        &self,
+        target: QuicTransactionTarget,
+        timeout: Duration,
+        is_stopping: &dyn Fn() -> bool,
+    ) -> Result<Box<dyn RequestConnection>, QuicTransactionFailure> {
+        let failed = |error: QuicError| QuicTransactionFailure::Failed(error.to_string());
+        let flow = ExchangeFlow::open(target).map_err(failed)?;
+        Ok(Box::new(open::OpenConnection::start(flow, timeout, is_stopping)?))
     }
 }
 
@@ -73,7 +90,7 @@ impl ExchangeFlow {
         let client = PinnedClient::new(target.ready.key, false)?;
         let mut configuration =
             ClientConfig::new(Arc::<quinn::crypto::rustls::QuicClientConfig>::clone(&client.configuration));
-        configuration.transport_config(transport::exchange_transport(target.response));
+        configuration.transport_config(transport::exchange_transport(target.response, 1));
         let (tag, numbers) = (target.ready.tag, Arc::clone(&target.numbers));
         configuration.initial_dst_cid_provider(Arc::new(move || {
             ConnectionId::new(&tag.identifier(numbers.fetch_add(1, Ordering::Relaxed)))
@@ -82,36 +99,38 @@ impl ExchangeFlow {
         Ok(Self { target, remote, endpoint, client, configuration, request, runtime })
     }
 
-    /// One transaction.
-    async fn exchange(&self) -> Result<(), QuicError> {
+    /// A connection after its handshake.
+    async fn connect(&self) -> Result<Connection, QuicError> {
         let connecting = self
             .endpoint
             .connect_with(self.configuration.clone(), self.remote, SERVER_NAME)
             .map_err(|cause| QuicError::System(format!("connecting to {}: {cause}", self.remote)))?;
-        let connection = match connecting.await {
-            Ok(connection) => connection,
-            Err(_) if self.client.verifier.was_wrong() => return Err(QuicError::WrongKey(self.target.ready.port)),
-            Err(cause) => return Err(QuicError::lost(&cause)),
-        };
-        let exchanged = self.exchange_on(&connection).await;
+        match connecting.await {
+            Ok(connection) => Ok(connection),
+            Err(_) if self.client.verifier.was_wrong() => Err(QuicError::WrongKey(self.target.ready.port)),
+            Err(cause) => Err(QuicError::lost(&cause)),
+        }
+    }
+
+    /// One transaction.
+    async fn exchange(&self) -> Result<(), QuicError> {
+        let connection = self.connect().await?;
+        let exchanged = exchange_on(&connection, self.request.clone(), self.target.response).await;
         connection.close(VarInt::from_u32(0), b"");
         exchanged
     }
 
-    async fn exchange_on(&self, connection: &Connection) -> Result<(), QuicError> {
-        let (mut send, mut receive) = connection.open_bi().await.map_err(|cause| QuicError::lost(&cause))?;
-        send.write_chunk(self.request.clone()).await.map_err(|cause| QuicError::lost(&cause))?;
-        // The server closes nothing before it has all of the request.
-        let _ = send.finish();
-        read_exactly(&mut receive, self.target.response, None).await
-    }
-}
-
-impl QuicTransactor for ExchangeFlow {
-    fn transact(&mut self, timeout: Duration, is_stopping: &dyn Fn() -> bool) -> Result<(), QuicTransactionFailure> {
+    /// Runs a future on this thread for `timeout` at most.
+    fn run_within<T>(
+        &self,
+        future: impl Future<Output = Result<T, QuicError>>,
+        timeout: Duration,
+        is_stopping: &dyn Fn() -> bool,
+        expiry: fn(&str) -> String,
+    ) -> Result<T, QuicTransactionFailure> {
         let deadline = clock::monotonic_now() + timeout;
         self.runtime.block_on(async {
-            let mut exchange = core::pin::pin!(self.exchange());
+            let mut exchange = core::pin::pin!(future);
             loop {
                 let left = deadline.since(clock::monotonic_now());
                 if let Ok(outcome) = tokio::time::timeout(left.min(STOP_INTERVAL), exchange.as_mut()).await {
@@ -122,10 +141,17 @@ impl QuicTransactor for ExchangeFlow {
                 }
                 if left.is_zero() {
                     let limit = linerate_units::display::duration(timeout);
-                    let reason = format!("a transaction over QUIC was not complete within {limit} (--timeout)");
-                    return Err(QuicTransactionFailure::Failed(reason));
+                    return Err(QuicTransactionFailure::Failed(expiry(&limit)));
                 }
             }
+        })
+    }
+}
+
+impl QuicTransactor for ExchangeFlow {
+    fn transact(&mut self, timeout: Duration, is_stopping: &dyn Fn() -> bool) -> Result<(), QuicTransactionFailure> {
+        self.run_within(self.exchange(), timeout, is_stopping, |limit| {
+            format!("a transaction over QUIC was not complete within {limit} (--timeout)")
         })
     }
 
@@ -139,6 +165,15 @@ impl QuicTransactor for ExchangeFlow {
             key_exchange: None,
         }
     }
+}
+
+/// Sends a request on a stream of its own, and waits for its response.
+async fn exchange_on(connection: &Connection, request: Bytes, response: ByteCount) -> Result<(), QuicError> {
+    let (mut send, mut receive) = connection.open_bi().await.map_err(|cause| QuicError::lost(&cause))?;
+    send.write_chunk(request).await.map_err(|cause| QuicError::lost(&cause))?;
+    // The server closes nothing before it has all of the request.
+    let _ = send.finish();
+    read_exactly(&mut receive, response, None).await
 }
 
 /// Random bytes: nothing on the path compresses them.
@@ -177,6 +212,11 @@ impl ServedExchange {
     pub(crate) fn new(exchange: QuicExchange) -> Result<Self, QuicError> {
         let size = exchange.response.min(ByteCount::from_usize(WRITE));
         Ok(Self { content: random_bytes(size)?.into(), exchange })
+    }
+
+    /// Most requests of a connection at once.
+    pub(crate) const fn max_streams(&self) -> u32 {
+        if self.exchange.keeps_open { MAX_OPEN_REQUESTS } else { 1 }
     }
 
     /// Reads the request after its token, and answers.
