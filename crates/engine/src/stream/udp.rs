@@ -195,11 +195,13 @@ const MIN_RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(512);
 /// Size of a receiver's buffer for one message, which is a GSO train.
 pub(crate) const MESSAGE: ByteCount = ByteCount::from_kibibytes(64);
 
-/// Most messages read at once; at a server, whose streams share its memory, the first number of them …
+/// Most messages read at once, the first number of them …
 const MAX_MESSAGES: usize = 32;
 pub(crate) const FIRST_MESSAGES: usize = 1;
-/// … and the factor by which it grows while a stream fills them.
+/// … and the factor by which it grows while a stream fills them …
 const MESSAGE_GROWTH: usize = 2;
+/// … with fewer bytes than this: more of long messages save few calls, and their buffers leave the processor's cache.
+const LARGE_READ: usize = 128 << 10;
 
 /// Receives until it is stopped.
 pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
@@ -208,7 +210,7 @@ pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
         let share = TOTAL_RECEIVE_BUFFER.get() / job.options.parameters.parallel.get().max(1);
         let _ = options::force_receive_buffer(&*job.socket, ByteCount::new(share).max(MIN_RECEIVE_BUFFER));
     }
-    let mut at_once = if job.options.memory.is_limited() { FIRST_MESSAGES } else { MAX_MESSAGES };
+    let mut at_once = FIRST_MESSAGES;
     let mut memory = job.options.memory.empty_lease();
     let mut socket = DatagramReceiver::with_messages(&*job.socket, at_once).map_err(StreamFailure::SetUp)?;
     let mut receiver = UdpReceiver::new(job);
@@ -219,11 +221,13 @@ pub(super) fn receive(job: &StreamJob) -> Result<(), StreamFailure> {
             Err(error) if is_transient(&error) => (0, 0),
             Err(error) => return Err(StreamFailure::Read(error)),
         };
-        if count > 0 {
+        // A full call may have left messages in the socket.
+        if (1..at_once).contains(&count) {
             coalescing.wait(count, bytes);
         }
         let more = at_once * MESSAGE_GROWTH;
-        if count == at_once && more <= MAX_MESSAGES && memory.grow(MESSAGE * (more - at_once) as u64) {
+        let is_small = bytes < LARGE_READ;
+        if count == at_once && is_small && more <= MAX_MESSAGES && memory.grow(MESSAGE * (more - at_once) as u64) {
             at_once = more;
             socket = DatagramReceiver::with_messages(&*job.socket, at_once).map_err(StreamFailure::SetUp)?;
         }
