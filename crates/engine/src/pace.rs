@@ -120,14 +120,9 @@ impl StreamPacer {
         }
         // A configured burst leaves whole when its first block is due; otherwise a batch leaves when its last one is, and
         // takes along the blocks that became due while the timer was late.
-        let (ready, group, burst) = match pacing.burst.map(|burst| burst.get().max(1)) {
-            Some(burst) => (1, burst, burst),
-            None => {
-                let (ready, burst) = pacing.batch();
-                (ready, 1, burst)
-            }
-        };
         let configured = pacing.burst.is_some();
+        let (ready, burst) = pacing.burst.map_or_else(|| pacing.batch(), |burst| (1, burst.get().max(1)));
+        let group = if configured { burst } else { 1 };
         Some(Self {
             interval_nanos,
             ready,
