@@ -29,7 +29,7 @@ pub(super) struct TruthCase {
     pub(super) capacity: Option<(StatedCapacity, f64)>,
 }
 
-/// Causes that are tried where none of the injected ones explains the goodput, in this order.
+/// Causes that are tried where the injected ones do not explain the goodput, in this order.
 const LIKELY_OTHERS: [RemovableCause; 3] =
     [RemovableCause::CongestionControl, RemovableCause::BufferTooSmall, RemovableCause::ReceiveWindow];
 
@@ -51,10 +51,12 @@ impl TruthCase {
             let kept = measured.zip(diagnosis).context("nothing was kept of it: run it without --replay")?;
             return Self::of((seed, index), path, kept.0, kept.1);
         }
-        let measured = match measured {
+        let mut measured = match measured {
             Some(measured) => measured,
-            None => measure(path, lab)?,
+            None => lab.counterfactuals(&path.description, &path.injected)?,
         };
+        measured.ceiling = measured::ceiling(&path.description);
+        add_others(&mut measured, path, lab)?;
         let diagnosis = match diagnosis {
             Some(diagnosis) => diagnosis.clone(),
             None => lab.diagnosis(&path.description)?,
@@ -146,15 +148,15 @@ impl TruthCase {
     }
 }
 
-/// Measures all injected causes; where none of them explains the goodput or its slow start, further ones.
-fn measure(path: &RandomPath, lab: &PathLab<'_>) -> Result<Counterfactuals> {
-    let mut measured = lab.counterfactuals(&path.description, &path.injected)?;
+/// Measures further causes where none of those that were measured explains the goodput or its slow start, or where a part of
+/// the path is left that counts.
+fn add_others(measured: &mut Counterfactuals, path: &RandomPath, lab: &PathLab<'_>) -> Result<()> {
     for cause in LIKELY_OTHERS {
         let first = measured.true_cause().first;
-        let is_open = first == UNEXPLAINED || first == RemovableCause::ShortTransfer.name();
-        if is_open && !path.injected.contains(&cause) {
-            lab.add(&mut measured, &path.description, cause)?;
+        let is_open = first == UNEXPLAINED || first == RemovableCause::ShortTransfer.name() || measured.leaves_a_part();
+        if is_open && !measured.without.iter().any(|(known, _)| *known == cause) {
+            lab.add(measured, &path.description, cause)?;
         }
     }
-    Ok(measured)
+    Ok(())
 }

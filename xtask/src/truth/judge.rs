@@ -77,6 +77,11 @@ impl Counterfactuals {
         pair || self.without.iter().any(|(_, rate)| self.as_is.gain(*rate) > TIE)
     }
 
+    /// True where no removal gains anything, and more of the path is left than causes may cost.
+    pub(super) fn leaves_a_part(&self) -> bool {
+        !self.has_gain() && self.ceiling.is_some_and(|ceiling| self.as_is.steady < FULL_AFTER_START * ceiling)
+    }
+
     /// The cause whose removal gains most, and all that gain as much within the tie. The transfer that was diagnosed is
     /// another one, which chance may have treated in another way: what gains most there is right as well.
     pub(super) fn true_cause(&self) -> TrueCause {
@@ -294,6 +299,14 @@ mod tests {
         let truth = path.true_cause();
         assert_eq!(truth.first, "link-rate");
         assert!(truth.accepted.contains(&"loss") && truth.accepted.contains(&"link-rate"));
+    }
+
+    #[test]
+    fn further_causes_are_tried_where_a_part_of_the_path_is_left() {
+        let path = |ceiling| measured(&[(Cause::Reordering, 51.0)], None, ceiling);
+        assert!(path(56.0).leaves_a_part(), "nine tenths are used, and nothing that was built in costs the rest");
+        assert!(!path(53.0).leaves_a_part());
+        assert!(!measured(&[(Cause::Loss, 56.0)], None, 56.0).leaves_a_part());
     }
 
     #[test]

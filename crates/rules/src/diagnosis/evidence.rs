@@ -222,6 +222,13 @@ impl<'o> TransferEvidence<'o> {
         Some((median.saturating_sub(rest), high.saturating_sub(rest)))
     }
 
+    /// Returns the longest queueing delay of the whole transfer, slow start included.
+    pub(super) fn longest_queueing(&self) -> Option<Duration> {
+        let samples = self.observation.connections.iter().flat_map(|connection| &connection.sender);
+        let longest = samples.filter_map(|sample| sample.socket.info.rtt).max()?;
+        Some(longest.saturating_sub(self.rest()?))
+    }
+
     /// True when the path has a queue most of the time, no host holds the transfer back, and nothing passes faster: then
     /// the path is full at the transfer's own rate, whatever its capacity.
     #[must_use]

@@ -33,10 +33,35 @@ fn a_queue_that_drops_early_is_no_small_buffer() {
         path(o).with_data.packets.as_mut().expect("there").reordering = Some(0.001);
     });
     assert!(!causes(&reorders).contains(&Cause::CongestionControl), "others overtake them");
+    let filled = changed(long(), |o| {
+        o.connections[0].sender[1].socket.info.rtt = Some(Duration::from_millis(55));
+    });
+    assert!(!causes(&filled).contains(&Cause::CongestionControl), "slow start filled it before a packet was lost");
     let shared = changed(long(), |o| {
         o.receiver.as_mut().expect("there").interface_bytes = Some((500_000_000, 0));
     });
     assert!(!causes(&shared).contains(&Cause::CongestionControl), "others fill it, too");
+}
+
+#[test]
+fn early_drops_keep_the_window_small_for_the_rest_of_a_transfer() {
+    // One loss at the size of the path, in the first seconds: the window has not grown back since.
+    let once = |searched: u64| {
+        let shape = |shape: &mut TransferShape| {
+            (shape.megabits, shape.queue) = (200.0, Duration::from_millis(1));
+            (shape.in_flight, shape.congestion_window) = (500_000, 500_000);
+        };
+        changed(shaped(shape), |o| {
+            path(o).with_data.capacity.as_mut().expect("there").queueing_ns = Some(searched * 1_000_000);
+            for (index, moment) in o.connections[0].sender.iter_mut().enumerate() {
+                let info = &mut moment.socket.info;
+                info.slow_start_threshold = Some(SegmentCount::new(if index < 8 { 800 } else { 500 }));
+                info.retransmits = Some(SegmentCount::new(u64::from(index >= 8) * 2));
+            }
+        })
+    };
+    assert_eq!(causes(&once(40))[0], Cause::CongestionControl);
+    assert!(!causes(&once(1)).contains(&Cause::CongestionControl));
 }
 
 #[test]

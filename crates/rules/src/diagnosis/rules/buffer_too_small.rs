@@ -73,6 +73,13 @@ pub(super) fn found_losses(evidence: &TransferEvidence<'_>) -> Option<QueueLosse
     (is_of_path && is_share(losses.queue + losses.window) && is_small(evidence)).then_some(QueueLosses::AtFullQueue)
 }
 
+/// True when losses hold the window at what the path holds without a queue, or below, in the second half or before.
+pub(super) fn loses_at_full_window(evidence: &TransferEvidence<'_>) -> bool {
+    let losses = evidence.losses();
+    let at_the_window = losses.share(losses.window).is_some_and(|share| share.get() >= MIN_WINDOW_SHARE);
+    found_losses(evidence).is_some() || at_the_window && !evidence.is_full() && !super::overfills_buffer(evidence)
+}
+
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if super::drops_early(evidence) {
         return None;

@@ -67,14 +67,14 @@ fn above_the_buffer(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
 }
 
 /// True when the bottleneck drops long before its queue is full: the search for the capacity made as much wait as one flow
-/// needs to fill the path, beyond what delays vary by, and this transfer lost packets at less than half of that. A queue that
-/// is managed does so; of a few packets, none says what it holds.
+/// needs to fill the path, beyond what delays vary by, and this transfer, which lost packets, never met half of that. A queue
+/// that is managed does so; of a few packets, none says what it holds.
 pub(in super::super) fn drops_early(evidence: &TransferEvidence<'_>) -> bool {
     let varies = evidence.observation.path.as_ref().and_then(|path| path.usual_round_trip.zip(path.round_trip));
     let varies = varies.map_or(Duration::ZERO, |((_, high), least)| high.saturating_sub(least));
     let queue = evidence.queue_of_search().zip(evidence.capacity);
     let queue = queue.map(|(queue, capacity)| queue - (capacity * varies).min(queue));
-    let longest = evidence.queueing().zip(evidence.capacity).map(|((_, high), capacity)| capacity * high);
+    let longest = evidence.longest_queueing().zip(evidence.capacity).map(|(longest, capacity)| capacity * longest);
     let needed = super::buffer_too_small::needed(evidence);
     let few = evidence.segment.map(|segment| segment.byte_count() * MIN_QUEUE_PACKETS);
     let is_large = queue
@@ -84,7 +84,7 @@ pub(in super::super) fn drops_early(evidence: &TransferEvidence<'_>) -> bool {
     // Packets that others overtake wait longer as well.
     let reorders = evidence.path().and_then(|path| path.packets.as_ref()?.reordering).is_some_and(|share| share > 0.0);
     let is_other = reorders || evidence.measures_own_queue() || super::is_path_shared(evidence);
-    is_large && !is_other && super::buffer_too_small::found_losses(evidence).is_some()
+    is_large && !is_other && super::buffer_too_small::loses_at_full_window(evidence)
 }
 
 fn below_the_queue(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
@@ -92,7 +92,7 @@ fn below_the_queue(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
     let text = format!(
         "The bottleneck drops packets early, at a queue of {} where {} fit, and {control} then keeps its window below the \
             {} that the path holds.",
-        evidence.queueing().map_or("little".to_owned(), |(_, high)| time(high)),
+        evidence.longest_queueing().map_or("little".to_owned(), time),
         evidence.queue_of_search().map_or("more".to_owned(), size),
         evidence.bandwidth_delay_product().map_or("window".to_owned(), size),
     );
