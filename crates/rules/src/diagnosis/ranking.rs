@@ -31,6 +31,9 @@ const MIN_REPAIRING_SHARE: f64 = 0.75;
 /// Share of the largest gain from which another cause may as well be the first.
 const MIN_RIVAL_SHARE: f64 = 0.7;
 
+/// Rate of the second half as a multiple of the whole transfer's, from which the start costs much.
+const MIN_START_COST: f64 = 1.15;
+
 /// Returns the verdicts in their order, each with its share and its estimate.
 pub(super) fn ranked(
     evidence: &TransferEvidence<'_>,
@@ -222,7 +225,9 @@ fn confidence(
     // nothing where the path is full.
     let is_shared = first.cause == Cause::SenderQueue && super::rules::is_path_shared(evidence);
     let is_harmless = first.cause == Cause::Reordering && gain < MIN_GAIN;
-    let most = if may_be_apart || is_shared || is_harmless {
+    // A start that costs much may be what limits the whole.
+    let starts_slowly = evidence.steady.bits_per_second() >= MIN_START_COST * evidence.goodput.bits_per_second();
+    let most = if may_be_apart || is_shared || is_harmless || starts_slowly && !is_no_fault(first.cause) {
         Confidence::Medium
     } else if is_no_fault(first.cause) {
         let loses = evidence.late_retransmits.is_none_or(|count| !count.is_zero());

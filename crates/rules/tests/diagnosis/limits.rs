@@ -110,6 +110,25 @@ fn reordering_that_costs_a_full_path_nothing_is_said_with_less_confidence() {
     assert_eq!((full.cause, full.confidence), (Cause::Reordering, Confidence::Medium));
 }
 
+#[test]
+fn a_slow_start_that_costs_much_lessens_the_confidence() {
+    let slowly = |first: f64| {
+        changed(shaped(|shape| (shape.buffers, shape.send_buffer) = ((4_194_304, true), 0.8)), |o| {
+            let before = o.received.as_f64();
+            for moment in &mut o.connections[0].receiver[..20] {
+                moment.bytes = bytes(moment.bytes.as_f64() * first);
+            }
+            o.received = bytes(before * (1.0 + first) / 2.0);
+        })
+    };
+    let confidence = |first: f64| {
+        let verdict = diagnose(&slowly(first)).verdicts.swap_remove(0);
+        (verdict.cause, verdict.confidence)
+    };
+    assert_eq!(confidence(0.9), (Cause::SendBuffer, Confidence::High));
+    assert_eq!(confidence(0.5), (Cause::SendBuffer, Confidence::Medium));
+}
+
 /// Transfer over an unknown path of this round trip that loses 6 segments at a window smaller than usual.
 fn losing_over(round_trip: Duration) -> TransferObservation {
     let shape = |shape: &mut TransferShape| {

@@ -95,12 +95,12 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     } else {
         format!("at {} in flight packets are dropped", size(flight))
     };
-    let text = if !runs_empty {
-        format!("The bottleneck's buffer is too small for one flow: {when}, with hardly any queue ({queue}).")
-    } else {
+    let text = if runs_empty {
         format!(
             "The bottleneck's buffer is too small for one flow: it is full at a queue of {queue}, and runs empty after each loss."
         )
+    } else {
+        format!("The bottleneck's buffer is too small for one flow: {when}, with hardly any queue ({queue}).")
     };
     let found = verdict(Cause::BufferTooSmall, Confidence::Medium, text);
     let is_open = evidence.own_loss() == OwnLoss::Unknown;
