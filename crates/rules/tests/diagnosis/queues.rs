@@ -140,13 +140,14 @@ fn a_window_that_waits_in_the_queue_of_a_full_path_limits_nothing() {
 
 #[test]
 fn of_two_buffers_the_one_that_is_waited_for_longer_comes_first() {
-    let waits = |send_buffer: f64, receive_window: f64| {
+    let waits = |send_buffer: f64, in_flight: u64| {
         let shape = |shape: &mut TransferShape| {
-            (shape.megabits, shape.send_buffer, shape.receive_window) = (130.0, send_buffer, receive_window);
-            (shape.window, shape.in_flight, shape.congestion_window) = (350_000, 340_000, 900_000);
+            (shape.megabits, shape.send_buffer, shape.receive_window) = (130.0, send_buffer, 1.0 - send_buffer);
+            (shape.window, shape.in_flight, shape.congestion_window) = (350_000, in_flight, 900_000);
         };
         causes(&shaped(shape))[0]
     };
-    assert_eq!(waits(0.68, 0.32), Cause::SendBuffer);
-    assert_eq!(waits(0.32, 0.68), Cause::ReceiveWindow);
+    assert_eq!(waits(0.68, 328_000), Cause::SendBuffer);
+    assert_eq!(waits(0.32, 328_000), Cause::ReceiveWindow);
+    assert_eq!(waits(0.68, 340_000), Cause::ReceiveWindow, "the window is full as well");
 }

@@ -12,6 +12,8 @@ use crate::tuning::{SocketBuffer, measured_buffer_need};
 const MIN_LIMITED_SHARE: f64 = 0.2;
 /// Share of the window from which the window limits, not the buffer.
 const MIN_REACHED_SHARE: f64 = 0.92;
+/// The same where the sender waits longer for its own buffer than for the window.
+const MIN_REACHED_WHILE_WAITING: f64 = 0.95;
 
 /// The sender waited for free space in its send buffer, and the path is not full.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -30,14 +32,12 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if !(waits || overfull || evidence.waits_for_send_buffer()) || evidence.fills_path_despite(limited) {
         return None;
     }
-    // The data in flight reaches the window, so that a larger send buffer would change nothing; unless the sender waits longer
-    // for its own buffer.
-    let waits_longer = shares.send_buffer > shares.receive_window;
-    let reached = !waits_longer
-        && evidence
-            .in_flight
-            .zip(evidence.window)
-            .is_some_and(|(flight, window)| flight.as_f64() >= MIN_REACHED_SHARE * window.as_f64());
+    // The data in flight reaches the window, so that a larger send buffer would change nothing.
+    let least = if shares.send_buffer > shares.receive_window { MIN_REACHED_WHILE_WAITING } else { MIN_REACHED_SHARE };
+    let reached = evidence
+        .in_flight
+        .zip(evidence.window)
+        .is_some_and(|(flight, window)| flight.as_f64() >= least * window.as_f64());
     if reached {
         return None;
     }
