@@ -19,13 +19,16 @@ pub(super) fn page(cases: &[TruthCase], failed: &[((u64, u64), String)], argumen
          Paths are drawn from a seed: rate (1 Mbit/s to 10 Gbit/s), round trip (0.2 to 300 ms), buffer (0.05 to 4 \
          bandwidth-delay products), queue, and none, one or two causes. What limits such a path is not declared: the lab \
          measures the goodput as it is and with each cause removed in turn, and the cause whose removal gains most is the \
-         true one. Each goodput is the mean of three transfers with other seeds of the path. Causes that gain the same within 5 % are both right; where none gains 5 %, the path itself is the limit, \
-         if at least nine tenths of it are used. \
+         true one. Each goodput is the mean of three transfers with other seeds of the path. Causes that gain the same within \
+         5 % are both right; where none gains 5 %, the path itself is the limit, if at least nine tenths of it are used. \
          Where the second half of the transfer fills 95 % of the path, no removal can gain more than 5 % of that: then the path is \
          right too, whatever a removal gains at the start. The diagnosed transfer is a fourth one, which chance may have treated in \
-         another way: what gains most from its own goodput, by the same rules, is right as well. The start of a transfer counts as a cause (`short-transfer`), but nothing removes it: the cause whose removal \
-         saves half of what it costs is right as well. Paths on which a transfer would be more packets than the budget of a \
-         case are drawn anew. Written by `cargo xtask truth {}`; `--show K` prints a path, `--only K` repeats it.\n\n",
+         another way: what gains most from its own goodput, by the same rules, is right as well. The start of a transfer counts as \
+         a cause (`short-transfer`), but nothing removes it: the cause whose removal saves half of what it costs is right as well. \
+         Causes that were not built in (congestion control, buffer, receive window) are measured where those that were explain \
+         nothing, or only the start, or leave more than a twentieth of the path. Paths on which a transfer would be more packets \
+         than the budget of a case are drawn anew. Written by `cargo xtask truth {}`; `--show K` prints a path, `--only K` \
+         repeats it.\n\n",
         arguments.selection(),
     );
     page.push_str(&counts(cases, failed));
