@@ -55,7 +55,7 @@ for direction in up down; do
 	sleep "$warm"
 	$from ping -4 -n -i 0.0503 -w "$seconds" -Q 0 $to.2 >ping.classic &
 	$from ping -4 -n -i 0.0503 -w "$seconds" -Q 1 $to.3 >ping.l4s &
-		wait $clients
+	wait $clients
 	for flow in classic l4s; do
 		received=$(sed -n '/"sum_received"/,/}/p' $flow | sed -n 's/.*"bits_per_second":[^0-9]*\([0-9]*\).*/\1/p')
 		own=$(sed -n 's/.*"mean_rtt":[^0-9]*\([0-9]*\).*/\1/p' $flow | head -n 1)

@@ -103,10 +103,9 @@ pub(super) fn section(linerate: Option<&Path>, kept: &Path) -> (String, Vec<Stri
 }
 
 const REMARK: &str = "
-At 20 Mbit/s a full packet takes 0.6 ms. A step of 1 ms then marks from the second packet on, which leaves DCTCP a fifth of the
-rate; `--dualpi2 up:step=4ms` gives it more than half, and probes wait as long as before. The missed bound is less than a packet's
-time. With a queue for each flow (`htb+fq_codel`, `htb+bfifo`) probes wait for no flow and both flows get the same, but the L4S flow
-waits 10 to 28 ms in its own queue, instead of 2.
+At 20 Mbit/s a full packet takes 0.6 ms. A step of 1 ms then marks from the second packet on, which leaves DCTCP the smaller part of
+the rate; `--dualpi2 up:step=4ms` gives it more, and probes wait as long as before. With a queue for each flow (`htb+fq_codel`,
+`htb+bfifo`) probes wait for no flow and both flows get the same, but the L4S flow waits in its own queue.
 ";
 
 const HEADING: &str = "
