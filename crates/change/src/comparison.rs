@@ -51,7 +51,8 @@ pub fn shown<'a>(target: &ChangeTarget, value: &'a str) -> Cow<'a, str> {
     match target {
         ChangeTarget::TrafficControl { .. } => Cow::Owned(traffic_control::summary(value)),
         ChangeTarget::FirewallTable { .. } if value.contains('\n') => {
-            Cow::Owned(format!("a table with {} rules", rule_values(value).len()))
+            let count = rule_values(value).len();
+            Cow::Owned(format!("a table with {count} rule{}", if count == 1 { "" } else { "s" }))
         }
         _ => Cow::Borrowed(value),
     }
@@ -246,7 +247,7 @@ mod tests {
         assert!(value_matches(&target, wanted, seen) && !is_unchanged(&target, Some(wanted), Some(seen)));
         assert!(!value_matches(&target, wanted, &seen.replace("0xb9000000", "0xb1000000")));
         assert!(!value_matches(&target, wanted, "table inet marks {\n}"));
-        assert_eq!(shown(&target, seen), "a table with 1 rules");
+        assert_eq!(shown(&target, seen), "a table with 1 rule");
     }
 
     #[test]
