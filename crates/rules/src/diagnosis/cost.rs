@@ -430,7 +430,8 @@ impl<'e, 'o> Costs<'e, 'o> {
         // Acknowledgements that queue lengthen every round trip, although the path of the data is not full.
         // Other traffic's queue there shows at rest, beyond the time that a probe takes to send.
         let path = self.evidence.observation.path.as_ref();
-        let rest = path.and_then(|path| path.usual_round_trip).zip(self.evidence.base);
+        let least = path.and_then(|path| path.round_trip).or(self.evidence.base);
+        let rest = path.and_then(|path| path.usual_round_trip).zip(least);
         let sending = self.evidence.capacity_back.and_then(|back| back.time_to_send(PROBE)).unwrap_or_default();
         let varies =
             rest.is_some_and(|((_, high), base)| high.saturating_sub(base) > base.mul_f64(MIN_WAIT_SHARE) + sending);

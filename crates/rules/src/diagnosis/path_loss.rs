@@ -40,9 +40,9 @@ impl TransferEvidence<'_> {
     /// Compares the losses of streams that filled no queue with those of the transfer.
     pub(crate) fn own_loss(&self) -> OwnLoss {
         // What slow start lost at once, it lost to its own overshoot.
-        let overshot = self.retransmits.map_or(1.0, SegmentCount::as_f64).max(1.0);
-        let overshot = SegmentCount::new(self.overshoots().0).as_f64() / overshot;
-        let repaired = self.retransmitted.map(|share| share.get() * (1.0 - overshot.min(1.0)));
+        let all = self.retransmits.map_or(1.0, SegmentCount::as_f64).max(1.0);
+        let needless = SegmentCount::new(self.overshoots().0 + self.sent_blindly()).as_f64() / all;
+        let repaired = self.retransmitted.map(|share| share.get() * (1.0 - needless.min(1.0)));
         let of_transfer = repaired.zip(self.spurious().map(Ratio::get));
         let of_transfer = of_transfer.map(|(lost, spurious)| lost * (1.0 - spurious)).filter(|lost| *lost > 0.0);
         let Some((of_transfer, (lost, sent))) = of_transfer.zip(self.probes()) else { return OwnLoss::Unknown };
@@ -53,6 +53,14 @@ impl TransferEvidence<'_> {
         } else {
             OwnLoss::Unknown
         }
+    }
+
+    /// Number of retransmissions that followed timeouts where nothing tells which segments have arrived: all of the window is
+    /// sent then (RFC 5681 section 3.1), whatever was lost.
+    pub(super) fn sent_blindly(&self) -> u64 {
+        let is_blind = self.sender().is_some_and(|info| info.selective_acknowledgements == Some(false));
+        let sent = self.sender_counter("TcpExtTCPSlowStartRetrans").filter(|_| is_blind);
+        sent.unwrap_or_default().min(self.retransmits.map_or(0, SegmentCount::get))
     }
 
     /// Packets that were lost without a full queue, and the number sent: probes of the idle path, and a stream below its

@@ -114,9 +114,17 @@ fn order_losses_and_repairs(costed: &[CostedVerdict], order: &mut [(f64, usize)]
     let is_long = evidence.episodes().is_some_and(|episodes| episodes > 0 && repaired >= MIN_REPAIRS * episodes);
     let takes_most = |index: usize| costed[index].cost.is_some_and(|cost| cost.share() >= MIN_REPAIRING_SHARE);
     let repairs_long = is_long && order.iter().any(|(_, index)| is_repair(*index) && takes_most(*index));
+    // A queue that holds what the path holds is large enough where losses are repaired at once.
+    let suffices = evidence
+        .queue_of_search()
+        .zip(evidence.bandwidth_delay_product())
+        .is_some_and(|(queue, product)| queue >= product);
+    let is_repaired_late = |index: usize| suffices && costed[index].verdict.cause == Cause::BufferTooSmall;
     let rival = if is_repair(first) && goes_on && !repairs_long {
-        order.iter().position(|(rank, index)| is_loss(*index) && *rank >= MIN_RIVAL_SHARE * gain)
-    } else if is_loss(first) && (repairs_long || evidence.loses_only_in_slow_start()) {
+        order
+            .iter()
+            .position(|(rank, index)| is_loss(*index) && !is_repaired_late(*index) && *rank >= MIN_RIVAL_SHARE * gain)
+    } else if is_loss(first) && (repairs_long || evidence.loses_only_in_slow_start() || is_repaired_late(first)) {
         order.iter().position(|(rank, index)| is_repair(*index) && *rank >= MIN_GAIN)
     } else {
         None
@@ -171,6 +179,8 @@ fn is_fault_of_a_full_path(cost: &CauseCost, evidence: &TransferEvidence<'_>) ->
         && !matches!(cost.cause, Cause::Policer | Cause::Asymmetric)
         // Delays that vary on a shared path vary by the others' queue.
         && !(cost.cause == Cause::DelayVariation && super::rules::is_path_shared(evidence))
+        // A rate that a program keeps leaves what the path has beyond it.
+        || cost.cause == Cause::ApplicationPacing && super::rules::keeps_asked_rate(evidence)
         // Of two limits at the same rate, the one that a program chose is reached first, unless packets are lost.
         || cost.cause == Cause::SocketPacing && evidence.late_retransmits.is_none_or(linerate_units::SegmentCount::is_zero)
         || cost.cause == Cause::Reordering

@@ -186,6 +186,15 @@ fn the_repair_of_a_few_episodes_costs_more_than_they_do() {
     };
     assert_eq!(causes(&repaired(2))[0], Cause::SackOff);
     assert_eq!(causes(&repaired(200))[0], Cause::BufferTooSmall);
+    // The queue holds all that the path does, 720 kB, and was filled once.
+    let searched = |milliseconds: u64| {
+        changed(repaired(200), |o| {
+            o.connections[0].sender[1].socket.info.rtt = Some(Duration::from_millis(20 + milliseconds));
+            path(o).with_data.capacity.as_mut().expect("there").queueing_ns = Some(milliseconds * 1_000_000);
+        })
+    };
+    assert_eq!(causes(&searched(22))[0], Cause::SackOff);
+    assert_eq!(causes(&searched(5))[0], Cause::BufferTooSmall);
 }
 
 #[test]

@@ -35,6 +35,27 @@ fn losses_at_any_window_are_no_small_buffer() {
 }
 
 #[test]
+fn what_is_sent_after_timeouts_without_selective_acknowledgements_was_not_lost() {
+    // 2.6 % retransmitted, where the path loses 0.5 %.
+    let lossy = |after_timeouts: u64| {
+        let losing = shaped(|shape| {
+            (shape.megabits, shape.in_flight, shape.congestion_window) = (25.0, 60_000, 60_000);
+            shape.retransmits = 560;
+        });
+        changed(losing, |o| {
+            senders(o, |info| info.selective_acknowledgements = Some(false));
+            o.sender.as_mut().expect("there").counters.clear();
+            let counted = [("TcpExtTCPSlowStartRetrans", after_timeouts), ("TcpExtTCPRenoRecovery", 100)];
+            counters(&mut o.sender, &counted);
+            below(o, 0.005);
+        })
+    };
+    let found = causes(&lossy(400));
+    assert!(found.contains(&Cause::Loss) && !found.contains(&Cause::BurstyLoss), "{found:?}");
+    assert!(!causes(&lossy(0)).contains(&Cause::Loss), "the path loses a fifth of that");
+}
+
+#[test]
 fn losses_that_recur_at_one_window_are_of_a_small_buffer() {
     // After each loss the queue of four packets is empty.
     let sawtooth = alternating(&[14, 20, 16, 20], &[1, 7, 2, 7], 6.0);

@@ -47,6 +47,29 @@ fn a_program_at_the_rate_it_was_asked_for_limits_whatever_its_window_holds() {
     assert_ne!(causes(&asked(30.0))[0], Cause::ApplicationPacing);
 }
 
+#[test]
+fn a_program_that_leaves_a_part_of_the_path_fills_none() {
+    let asked = |capacity: f64| {
+        changed(shaped(|shape| (shape.megabits, shape.capacity) = (264.0, capacity)), |o| {
+            o.asked.rate = Some(BitRate::from_bits_per_second(264e6));
+        })
+    };
+    assert_eq!(causes(&asked(280.0))[0], Cause::ApplicationPacing, "94 % of it");
+    assert_eq!(causes(&asked(270.0))[0], Cause::LinkRate);
+}
+
+#[test]
+fn a_program_that_makes_up_for_a_slow_start_exceeds_its_rate_without_a_contradiction() {
+    let asked = |megabits: f64, mean: f64| {
+        changed(shaped(|shape| shape.megabits = 90.0), |o| {
+            o.asked.rate = Some(BitRate::from_bits_per_second(megabits * 1e6));
+            o.received = bytes(mean * 1e6 / 8.0 * 10.0);
+        })
+    };
+    assert_eq!(diagnose(&asked(80.0, 75.0)).contradictions, Vec::<String>::new());
+    assert_ne!(diagnose(&asked(80.0, 88.0)).contradictions, Vec::<String>::new(), "the mean exceeds the rate, too");
+}
+
 /// Transfer at 92 % of its path that always repairs losses, at a queue of this many milliseconds.
 fn always_repairing(queue: u64) -> TransferObservation {
     shaped(|shape| (shape.megabits, shape.retransmits, shape.queue) = (264.0, 2000, Duration::from_millis(queue)))
