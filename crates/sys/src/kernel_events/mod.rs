@@ -30,7 +30,6 @@ pub use by_flow::FlowEventWatch;
 use interrupts::InterruptCounts;
 use maps::EventMaps;
 use programs::{EventScope, PROGRAMS, TracedProcesses};
-use symbols::KernelSymbols;
 use tracefs::Tracefs;
 use windows::TracingWindows;
 
@@ -64,7 +63,6 @@ pub struct KernelEventWatch {
     vectors: BTreeMap<u32, String>,
     reasons: BTreeMap<u32, String>,
     interrupts: InterruptCounts,
-    symbols: KernelSymbols,
     /// Windows of the programs at software interrupts.
     softirq_windows: Option<TracingWindows>,
     /// True when drops are counted by flow, too.
@@ -100,7 +98,6 @@ impl KernelEventWatch {
             vectors: BTreeMap::new(),
             reasons: BTreeMap::new(),
             interrupts: InterruptCounts::read(),
-            symbols: if scope.has_flows { KernelSymbols::default() } else { KernelSymbols::read() },
             softirq_windows: None,
             has_flow_drops: false,
             _active: active,
@@ -161,10 +158,10 @@ impl KernelEventWatch {
         Ok(())
     }
 
-    /// Events since the start.
+    /// Events since the start, with the kernel functions that dropped packets.
     #[must_use]
     pub fn finish(self) -> KernelEvents {
-        let events = self.events();
+        let events = self.located_events();
         // Detaching waits for all processors: not the measurement's time.
         let programs = self.programs;
         let detach = std::thread::Builder::new().name("detach".to_owned()).spawn(move || drop(programs));

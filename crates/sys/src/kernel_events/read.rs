@@ -16,6 +16,7 @@ use super::maps::{
     VECTOR_INTERRUPTED, VECTOR_RUNS, VECTOR_SIZE, VECTOR_TIME, VECTOR_TIMED, VECTORS,
 };
 use super::programs::UNKNOWN_PORT;
+use super::symbols::KernelSymbols;
 use crate::clock;
 
 /// Rows that a report has at most in each part.
@@ -39,7 +40,7 @@ impl KernelEventWatch {
                 let rows = self.softirqs(processors);
                 of_all_time(rows, windows.traced(), traced)
             }),
-            drops: self.has("skb/kfree_skb").then(|| self.drops()),
+            drops: self.has("skb/kfree_skb").then(|| self.named(self.most_drops(), &KernelSymbols::default())),
             full_sockets: (self.has("udp/udp_fail_queue_rcv_skb") || self.has("sock/sock_rcvqueue_full"))
                 .then(|| full_sockets(&self.maps.full_sockets)),
             qdisc: (self.has("qdisc/qdisc_enqueue") && self.has("qdisc/qdisc_dequeue"))
@@ -48,6 +49,15 @@ impl KernelEventWatch {
                 .then(|| retransmissions(&self.maps.retransmissions, processors)),
             programs: self.program_run_times(),
         }
+    }
+
+    /// The same with the kernel functions that dropped packets, whose names take a tenth of a second to read.
+    pub(super) fn located_events(&self) -> KernelEvents {
+        let events = self.events();
+        let most = self.most_drops();
+        let addresses: Vec<u64> = most.iter().map(|((_, address), _)| *address).collect();
+        let drops = events.drops.as_ref().map(|_| self.named(most, &KernelSymbols::of(&addresses)));
+        KernelEvents { drops, ..events }
     }
 
     fn run_queue(&self, processors: usize) -> RunQueueDelay {
@@ -99,7 +109,8 @@ impl KernelEventWatch {
         times
     }
 
-    fn drops(&self) -> Vec<PacketDrops> {
+    /// Reasons and places of most drops, with the number of packets.
+    fn most_drops(&self) -> Vec<((u32, u64), u64)> {
         let mut counts: BTreeMap<(u32, u64), u64> = BTreeMap::new();
         for (key, values) in rows(&self.maps.drops, MAX_ROWS) {
             let sum = counts.entry((number(&key, 0), address(&key, 8))).or_default();
@@ -108,12 +119,16 @@ impl KernelEventWatch {
         let mut most: Vec<((u32, u64), u64)> = counts.into_iter().collect();
         most.sort_by_key(|(_, packets)| core::cmp::Reverse(*packets));
         most.truncate(MAX_REPORTED);
+        most
+    }
+
+    fn named(&self, drops: Vec<((u32, u64), u64)>, symbols: &KernelSymbols) -> Vec<PacketDrops> {
         let described = |((reason, address), packets): ((u32, u64), u64)| PacketDrops {
             reason: self.reason(reason),
-            location: self.symbols.name_of(address).map(str::to_owned),
+            location: symbols.name_of(address).map(str::to_owned),
             packets,
         };
-        most.into_iter().map(described).collect()
+        drops.into_iter().map(described).collect()
     }
 
     /// Name of a reason for drops.
