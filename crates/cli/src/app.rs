@@ -36,7 +36,7 @@ pub(crate) enum CliCommand {
     Load(crate::cmd::load::LoadArguments),
     /// The framework for TCP throughput testing (RFC 6349): path, transfers, windows, and the three metrics
     Rfc6349(crate::cmd::rfc6349::Rfc6349Arguments),
-    /// Requests and responses: transactions per second and their latency, over TCP, new TCP connections or UDP
+    /// Requests and responses, connections or handshakes (TLS, QUIC) per second, with their latency
     Rr(crate::cmd::rr::RrArguments),
     /// Host settings, links and counters that slow transfers, each with its source and the exact change
     Audit(crate::cmd::audit::AuditArguments),
