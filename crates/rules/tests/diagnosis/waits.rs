@@ -196,15 +196,16 @@ fn acknowledgements_that_wait_longer_than_the_queue_of_the_data_are_the_limit() 
     };
     assert_eq!(causes(&waiting(25))[0], Cause::Asymmetric);
     assert_ne!(causes(&waiting(1))[0], Cause::Asymmetric);
-    // Probes at rest that differ met a queue; packets that overtook others in the transfer say nothing about it.
-    let at_rest = |least: u64| {
+    // Probes at rest that took longer than the fastest packet met a queue, but not where packets overtake each other.
+    let at_rest = |reordering: f64| {
         changed(waiting(11), |o| {
-            let (least, high) = (Duration::from_millis(least), Duration::from_millis(30));
-            (path(o).round_trip, path(o).usual_round_trip) = (Some(least), Some((high, high)));
+            let high = Duration::from_millis(30);
+            (path(o).round_trip, path(o).usual_round_trip) = (Some(high), Some((high, high)));
+            path(o).with_data.packets.as_mut().expect("there").reordering = Some(reordering);
         })
     };
-    assert_eq!(causes(&at_rest(20))[0], Cause::Asymmetric);
-    assert_ne!(causes(&at_rest(30))[0], Cause::Asymmetric);
+    assert_eq!(causes(&at_rest(0.0))[0], Cause::Asymmetric);
+    assert_ne!(causes(&at_rest(0.01))[0], Cause::Asymmetric);
 }
 
 #[test]
