@@ -431,9 +431,7 @@ impl<'e, 'o> Costs<'e, 'o> {
         // Other traffic's queue there shows at rest, beyond the time that a probe takes to send.
         let path = self.evidence.observation.path.as_ref();
         // Packets that overtake others have no usual round trip: there, probes are compared with each other.
-        let overtakes =
-            self.evidence.path().and_then(|path| path.packets.as_ref()?.reordering).is_some_and(|share| share > 0.0);
-        let least = path.filter(|_| overtakes).and_then(|path| path.round_trip).or(self.evidence.base);
+        let least = path.filter(|_| self.evidence.reorders()).and_then(|path| path.round_trip).or(self.evidence.base);
         let rest = path.and_then(|path| path.usual_round_trip).zip(least);
         let sending = self.evidence.capacity_back.and_then(|back| back.time_to_send(PROBE)).unwrap_or_default();
         let varies =

@@ -327,6 +327,11 @@ impl<'o> TransferEvidence<'o> {
         recovering >= MIN_RECOVERING_SHARE && is_short
     }
 
+    /// True when probes of the path arrived out of order.
+    pub(super) fn reorders(&self) -> bool {
+        self.path().and_then(|path| path.packets.as_ref()?.reordering).is_some_and(|share| share > 0.0)
+    }
+
     /// True when packets queue before the transfer: other traffic fills the path. Probes are compared with each other, since
     /// an acknowledgement is smaller and takes less time on a narrow link.
     pub(super) fn queues_at_rest(&self) -> bool {

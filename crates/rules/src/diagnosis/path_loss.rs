@@ -39,9 +39,9 @@ pub(crate) enum OwnLoss {
 impl TransferEvidence<'_> {
     /// Compares the losses of streams that filled no queue with those of the transfer.
     pub(crate) fn own_loss(&self) -> OwnLoss {
-        // What slow start lost at once, it lost to its own overshoot.
+        // What slow start lost at once, it lost to its own overshoot; part of that may have been sent after a timeout.
         let all = self.retransmits.map_or(1.0, SegmentCount::as_f64).max(1.0);
-        let needless = SegmentCount::new(self.overshoots().0 + self.sent_blindly()).as_f64() / all;
+        let needless = SegmentCount::new(self.overshoots().0.max(self.go_back_n_retransmits())).as_f64() / all;
         let repaired = self.retransmitted.map(|share| share.get() * (1.0 - needless.min(1.0)));
         let of_transfer = repaired.zip(self.spurious().map(Ratio::get));
         let of_transfer = of_transfer.map(|(lost, spurious)| lost * (1.0 - spurious)).filter(|lost| *lost > 0.0);
@@ -55,11 +55,11 @@ impl TransferEvidence<'_> {
         }
     }
 
-    /// Number of retransmissions that followed timeouts where nothing tells which segments have arrived: all of the window is
-    /// sent then (RFC 5681 section 3.1), whatever was lost.
-    pub(super) fn sent_blindly(&self) -> u64 {
-        let is_blind = self.sender().is_some_and(|info| info.selective_acknowledgements == Some(false));
-        let sent = self.sender_counter("TcpExtTCPSlowStartRetrans").filter(|_| is_blind);
+    /// Number of retransmissions of go-back-N: without selective acknowledgements, a timeout retransmits the whole window (RFC
+    /// 5681 section 3.1), whatever was lost.
+    pub(super) fn go_back_n_retransmits(&self) -> u64 {
+        let is_off = self.sender().is_some_and(|info| info.selective_acknowledgements == Some(false));
+        let sent = self.sender_counter("TcpExtTCPSlowStartRetrans").filter(|_| is_off);
         sent.unwrap_or_default().min(self.retransmits.map_or(0, SegmentCount::get))
     }
 

@@ -31,7 +31,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let retransmitted = evidence.retransmits?.get();
     let of_path = evidence.path().and_then(|path| path.packets.as_ref()?.longest_loss_packets);
     let (overshot, overshoots) = evidence.overshoots();
-    let lost = SegmentCount::new(retransmitted.saturating_sub(overshot + evidence.sent_blindly())).as_f64();
+    let lost = SegmentCount::new(retransmitted.saturating_sub(overshot.max(evidence.go_back_n_retransmits()))).as_f64();
     let per_episode = lost / SegmentCount::new(episodes.saturating_sub(overshoots).max(1)).as_f64();
     if per_episode < MIN_LOSSES_PER_EPISODE && of_path.is_none_or(|longest| longest < 3) {
         return None;

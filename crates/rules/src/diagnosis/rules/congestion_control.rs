@@ -82,8 +82,7 @@ pub(in super::super) fn drops_early(evidence: &TransferEvidence<'_>) -> bool {
         .zip(longest.zip(few))
         .is_some_and(|((queue, needed), (longest, few))| queue >= needed.max(few) && queue > longest * 2);
     // Packets that others overtake wait longer as well.
-    let reorders = evidence.path().and_then(|path| path.packets.as_ref()?.reordering).is_some_and(|share| share > 0.0);
-    let is_other = reorders || evidence.measures_own_queue() || super::is_path_shared(evidence);
+    let is_other = evidence.reorders() || evidence.measures_own_queue() || super::is_path_shared(evidence);
     is_large && !is_other && super::buffer_too_small::loses_at_full_window(evidence)
 }
 
