@@ -11,7 +11,8 @@ pub(super) const INITIAL_RATE: f64 = 1e6;
 /// Limits of one search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchLimits {
-    /// Maximum time from the first to the last packet.
+    /// Maximum time from the first to the last packet while reports arrive in time; up to three times as long where they are
+    /// late.
     pub duration: Duration,
     /// Maximum number of IP bytes sent.
     pub bytes: ByteCount,

@@ -35,8 +35,11 @@ const MAX_EMPTY_QUEUE_NANOS: f64 = 2e6;
 const MAX_DRAIN_SECONDS: f64 = 1.5;
 /// Efficiency at the highest allowed rate below which the path limits.
 const MIN_EFFICIENCY_AT_MAX_RATE: f64 = 0.99;
-/// Share of the requested rate below which the sender cannot keep up.
+/// Share of the requested rate below which the sender cannot keep up, number of such windows, and the shortest time since
+/// the request, as it may have been lost on the way to a far sender.
 const MIN_SENT_SHARE: f64 = 0.8;
+const MIN_SLOW_WINDOWS: u32 = 3;
+const MIN_SLOW_TIME: Duration = Duration::from_secs(1);
 /// Ratio of the received rates in hold and overload below which the path is shared.
 const MAX_SHARED_RATE_RATIO: f64 = 0.97;
 /// Queueing delay in the hold, as a share of the one in the overload, below which no one else fills the queue; and the least number
@@ -62,6 +65,10 @@ const MAX_QUEUE_NANOS: f64 = 400e6;
 /// Time in nanoseconds by which a report may precede a full round trip and still count for the new rate: reports come
 /// every 50 ms.
 const REPORT_LEAD_NANOS: u64 = 10_000_000;
+/// Time between two reports beyond which the search's own time stands still, as reports that are lost on the way back
+/// cost the search steps; and the longest such time, as a multiple of the search's duration.
+const MAX_REPORT_GAP: Duration = Duration::from_millis(200);
+const MAX_EXTENSION_FACTOR: u32 = 2;
 /// Silence after which less is sent, and after which the search ends.
 const SILENCE_BEFORE_SLOWDOWN: Duration = Duration::from_secs(1);
 const SILENCE_BEFORE_END: Duration = Duration::from_secs(4);
@@ -108,6 +115,12 @@ pub struct CapacitySearch {
     round_trip: u64,
     started: u64,
     now: u64,
+    /// Arrival time of the last new report.
+    heard: u64,
+    /// Time without reports, beyond the usual gaps.
+    late: Duration,
+    /// Smallest difference between a report's arrival here and its last packet's arrival there, on two clocks.
+    clock_difference: Option<i64>,
     rate: f64,
     rate_since: u64,
     asked_bits: f64,
@@ -146,6 +159,9 @@ impl CapacitySearch {
             round_trip: u64::try_from(round_trip.as_nanos()).unwrap_or(u64::MAX),
             started: now,
             now,
+            heard: now,
+            late: Duration::ZERO,
+            clock_difference: None,
             rate: INITIAL_RATE.min(limits.max_rate.bits_per_second()),
             rate_since: now,
             asked_bits: 0.0,
@@ -184,11 +200,13 @@ impl CapacitySearch {
     pub fn handle_feedback(&mut self, now: MonotonicTime, feedback: &ReceiverFeedback) -> SearchAction {
         self.account_traffic(now);
         self.last = *feedback;
-        let point = FeedbackPoint::of(self.now, feedback, self.rate);
+        let point = FeedbackPoint::of(self.now, feedback, self.rate).map(|point| self.dated(point));
         let fresh = point.filter(|point| {
             self.points.last().is_none_or(|last| point.received > last.received && point.arrival > last.arrival)
         });
         let Some(point) = fresh else { return self.handle_silence(now) };
+        self.late += self.current_lateness();
+        self.heard = self.now;
         self.floor = self.floor.min(point.min_delay);
         self.points.push(point);
         self.step();
@@ -199,13 +217,16 @@ impl CapacitySearch {
     /// arrives.
     pub fn handle_silence(&mut self, now: MonotonicTime) -> SearchAction {
         self.account_traffic(now);
-        let heard = self.points.last().map_or(self.started, |point| point.now);
-        let quiet = Duration::from_nanos(self.now.saturating_sub(heard.max(self.rate_since)));
+        let quiet = Duration::from_nanos(self.now.saturating_sub(self.heard.max(self.rate_since)));
         let patience = Duration::from_nanos(self.round_trip) * 2 + SILENCE_BEFORE_SLOWDOWN;
-        if Duration::from_nanos(self.now.saturating_sub(heard)) > patience + SILENCE_BEFORE_END {
+        if Duration::from_nanos(self.now.saturating_sub(self.heard)) > patience + SILENCE_BEFORE_END {
             self.finish_early(SearchLimiter::Duration);
         } else if quiet > patience {
-            self.set_rate(self.rate / 2.0);
+            // The first rate, or one that arrived without loss, is no overload: its reports are lost, not its packets.
+            let lower = (self.rate / 2.0).max(self.best_rate()).max(INITIAL_RATE);
+            if lower < self.rate {
+                self.set_rate(lower);
+            }
         }
         self.next_action()
     }
@@ -222,16 +243,36 @@ impl CapacitySearch {
         }
         self.now = now;
         if self.phase == SearchPhase::Done {
-        } else if Duration::from_nanos(now - self.started) >= self.limits.duration {
+        } else if Duration::from_nanos(now - self.started) >= self.limits.duration + self.extension() {
             self.finish_early(SearchLimiter::Duration);
         } else if self.remaining_bits() <= 0.0 {
             self.finish_early(SearchLimiter::Bytes);
         }
     }
 
+    /// Dates a report back to when it would have arrived without waiting for retransmissions: its last packet is as old as
+    /// that of the fastest report.
+    fn dated(&mut self, point: FeedbackPoint) -> FeedbackPoint {
+        let (now, arrival) = (point.now.cast_signed(), point.arrival.cast_signed());
+        let difference = self.clock_difference.map_or(now - arrival, |least| least.min(now - arrival));
+        self.clock_difference = Some(difference);
+        FeedbackPoint { now: (arrival + difference).cast_unsigned().min(point.now), ..point }
+    }
+
+    /// Time since the last report, beyond the usual gap and a round trip.
+    fn current_lateness(&self) -> Duration {
+        let gap = Duration::from_nanos(self.now.saturating_sub(self.heard));
+        gap.saturating_sub(MAX_REPORT_GAP + Duration::from_nanos(self.round_trip))
+    }
+
+    /// Time by which late reports prolong the search.
+    fn extension(&self) -> Duration {
+        (self.late + self.current_lateness()).min(self.limits.duration * MAX_EXTENSION_FACTOR)
+    }
+
     /// Bits that may still be sent, less those sent until the next report.
     fn remaining_bits(&self) -> f64 {
-        self.limits.bytes.as_f64() * 8.0 - self.asked_bits - self.rate * super::FEEDBACK_INTERVAL.as_secs_f64()
+        self.limits.max_traffic().as_f64() * 8.0 - self.asked_bits - self.rate * super::FEEDBACK_INTERVAL.as_secs_f64()
     }
 
     fn step(&mut self) {
@@ -257,7 +298,13 @@ impl CapacitySearch {
     fn in_effect(&self) -> bool {
         let queue = self.queueing_delay().min(MAX_QUEUE_NANOS);
         let arrives = self.rate_since + self.round_trip + u64::from(Duration::from_number(queue).subsec_nanos());
-        self.now + REPORT_LEAD_NANOS >= arrives
+        self.points.last().map_or(self.now, |point| point.now) + REPORT_LEAD_NANOS >= arrives
+    }
+
+    /// Time between the present rate's request and the last report.
+    fn time_at_rate(&self) -> Duration {
+        let reported = self.points.last().map_or(self.rate_since, |point| point.now);
+        Duration::from_nanos(reported.saturating_sub(self.rate_since))
     }
 
     /// Queueing delay of the last packets, in nanoseconds.
@@ -301,10 +348,14 @@ impl CapacitySearch {
     fn record_lossless(&mut self, window: &FeedbackWindow) {
         self.below.0 += window.received;
         self.below.1 += window.offered;
-        let rate = |search: &Self, (from, to)| search.window(from, to).map_or(0.0, |window| window.received_rate());
-        if self.best.is_none_or(|best| rate(self, best) < window.received_rate()) {
+        if self.best_rate() < window.received_rate() {
             self.best = self.current_period();
         }
+    }
+
+    /// Highest rate that arrived without loss, in bit/s; zero before there is one.
+    fn best_rate(&self) -> f64 {
+        self.best.and_then(|(from, to)| self.window(from, to)).map_or(0.0, |window| window.received_rate())
     }
 
     fn ramp(&mut self, window: FeedbackWindow) {
@@ -323,7 +374,7 @@ impl CapacitySearch {
         if !self.keeps_up(&window) {
             // Behind a queue that was not waited for, these are still packets of the previous, lower rate.
             self.slow += u32::from(self.queueing_delay() <= MAX_QUEUE_NANOS);
-            if self.slow < 3 {
+            if self.slow < MIN_SLOW_WINDOWS || self.time_at_rate() < MIN_SLOW_TIME {
                 self.anchor = self.points.len().checked_sub(1);
             } else {
                 self.kept_up = false;
@@ -333,6 +384,7 @@ impl CapacitySearch {
             self.phase = SearchPhase::Hold(None);
         } else {
             self.slow = 0;
+            self.kept_up = true;
             let long = self.round_trip > u64::try_from(MIN_LONG_ROUND_TRIP.as_nanos()).unwrap_or(u64::MAX)
                 && self.rate < MAX_LOW_RATE;
             self.raise_rate(self.rate * if long { LONG_PATH_RAMP_FACTOR } else { RAMP_FACTOR });

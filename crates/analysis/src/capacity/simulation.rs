@@ -61,6 +61,10 @@ pub(crate) struct SimulatedPath {
     pub(crate) packet: f64,
     /// True when reports contain the send time of the packet with the highest number.
     pub(crate) stamped: bool,
+    /// Loss of the segments with reports, which arrive in order after retransmissions.
+    pub(crate) report_loss: f64,
+    /// Seconds from the request of a rate until the sender has it.
+    pub(crate) order_delay: f64,
 }
 
 impl SimulatedPath {
@@ -82,6 +86,8 @@ impl SimulatedPath {
             burst: 1,
             packet: 1500.0,
             stamped: true,
+            report_loss: 0.0,
+            order_delay: 0.0,
         }
     }
 
@@ -251,6 +257,13 @@ impl SimulatedNetwork {
     }
 }
 
+/// Shortest retransmission timeout of the connection with the reports, and the longest one that is waited for.
+const MIN_TIMEOUT_SECONDS: f64 = 0.2;
+const MAX_TIMEOUT_SECONDS: f64 = 2.0;
+
+/// Time without a report after which the driver tells the search so.
+const SILENCE_SECONDS: f64 = 0.11;
+
 /// Rate from which on packets leave in bursts.
 const MIN_BURST_RATE: f64 = 100e6;
 
@@ -329,20 +342,42 @@ pub(crate) fn run(path: SimulatedPath, limits: SearchLimits, seed: u64) -> (Capa
     };
     let (mut next_send, mut sequence, mut next_report) = (0.0, 0_u64, 0.05);
     let mut reports = std::collections::VecDeque::<(f64, ReceiverFeedback)>::new();
+    let mut orders = std::collections::VecDeque::<(f64, BitRate)>::new();
+    let mut next_silence = SILENCE_SECONDS;
     loop {
         let delivered = reports.front().map_or(f64::INFINITY, |(at, _)| *at);
-        if delivered <= next_send && delivered <= next_report {
-            let (at, report) = reports.pop_front().expect("a report");
-            if search.handle_feedback(time(at), &report) == SearchAction::Finish {
+        let handled = delivered.min(next_silence);
+        if handled <= next_send && handled <= next_report {
+            let action = if delivered <= next_silence {
+                let (at, report) = reports.pop_front().expect("a report");
+                search.handle_feedback(time(at), &report)
+            } else {
+                search.handle_silence(time(next_silence))
+            };
+            next_silence = handled + SILENCE_SECONDS;
+            if action == SearchAction::Finish {
                 let sent = ByteCount::from_f64(path.packet) * sequence;
                 return (search.outcome(), sent);
             }
         } else if next_report <= next_send {
             let report = receiver.report(time(next_report), &path);
-            reports.push_back((next_report + path.round_trip / 2.0, report));
+            let mut waits = path.round_trip / 2.0;
+            let mut timeout = MIN_TIMEOUT_SECONDS + path.round_trip;
+            while random.unit() < path.report_loss && timeout < MAX_TIMEOUT_SECONDS {
+                (waits, timeout) = (waits + timeout, timeout * 2.0);
+            }
+            let earlier = reports.back().map_or(0.0, |(at, _)| *at);
+            reports.push_back(((next_report + waits).max(earlier), report));
             next_report += 0.05;
         } else {
-            let rate = search.rate().min(BitRate::from_bits_per_second(path.sender)).bits_per_second();
+            if orders.back().is_none_or(|(_, rate)| *rate != search.rate()) {
+                orders.push_back((next_send + path.order_delay, search.rate()));
+            }
+            while orders.get(1).is_some_and(|(at, _)| *at <= next_send) {
+                orders.pop_front();
+            }
+            let asked = orders.front().map_or(search.rate(), |(_, rate)| *rate);
+            let rate = asked.min(BitRate::from_bits_per_second(path.sender)).bits_per_second();
             let train = if rate < MIN_BURST_RATE { 1 } else { path.burst };
             for _ in 0..train {
                 if let Some(arrival) = network.carry(next_send) {

@@ -65,6 +65,36 @@ fn drop_tail_from_tiny_to_huge() {
     }
 }
 
+/// lab:uplink-loses-acknowledgements: reports wait for retransmissions on the way back.
+#[test]
+fn late_reports_prolong_the_search() {
+    let six = SearchLimits { duration: Duration::from_secs(6), ..limits(40.0 * GIGABIT) };
+    for (loss, seed) in (1..=5).flat_map(|seed| [(0.1, seed), (0.3, seed)]) {
+        let path = SimulatedPath { report_loss: loss, ..SimulatedPath::new(80.0 * MEGABIT, 0.02, 400e3) };
+        let (outcome, sent) = run(path, six, seed);
+        let error = outcome.capacity.map_or(0.0, BitRate::bits_per_second) / path.capacity() - 1.0;
+        assert!(error.abs() <= TOLERANCE, "{loss}, {seed}: {error}, {:?}", outcome.bound);
+        assert_eq!(outcome.bound, CapacityBound::Path, "{loss}, {seed}");
+        assert!(outcome.elapsed <= Duration::from_secs(20) && sent <= six.max_traffic(), "{:?}", outcome.elapsed);
+    }
+}
+
+/// Where requests wait for retransmissions, a sender that is slow for as long is no slow sender.
+#[test]
+fn late_requests_do_not_count_as_a_slow_sender() {
+    for order_delay in [0.2, 0.4, 0.6] {
+        let path = SimulatedPath { order_delay, ..SimulatedPath::new(20.0 * MEGABIT, 0.02, 100e3) };
+        finds(&format!("{order_delay} s"), path, path.capacity());
+    }
+    // The search ends while the next request is on its way, after three that came late.
+    let path = SimulatedPath { order_delay: 0.2, ..SimulatedPath::new(20.0 * MEGABIT, 0.02, 100e3) };
+    let short = SearchLimits { duration: Duration::from_millis(1500), ..limits(40.0 * GIGABIT) };
+    assert_eq!(run(path, short, 1).0.bound, CapacityBound::AtLeast(SearchLimiter::Duration));
+    let slow = SimulatedPath { sender: 5e6, ..SimulatedPath::new(20.0 * MEGABIT, 0.02, 100e3) };
+    let (outcome, _) = run(slow, limits(40.0 * GIGABIT), 1);
+    assert_eq!(outcome.bound, CapacityBound::AtLeast(SearchLimiter::Sender));
+}
+
 #[test]
 fn stated_intervals_contain_the_true_rate() {
     let mid = SimulatedPath::new(300.0 * MEGABIT, 0.0201, 1.5e6);
