@@ -20,12 +20,18 @@ pub(super) fn describe(record: &mut PathRecord<'_>, connection: &TcpStream) {
     let far = record.far.as_ref().and_then(|far| far.control.clone());
     let syn = record.far.as_ref().and_then(|far| far.syn);
     let syn_options = syn.as_ref().map(options_of_syn).or_else(|| far.as_ref().map(arrived));
-    let accepted = far.and_then(|far| far.window_scale).map(|scale| scale.send);
+    let accepted = far.as_ref().and_then(|far| far.window_scale).map(|scale| scale.send);
     let syn_window_scale = syn.and_then(|syn| syn.window_scale).or(accepted);
     let features = TcpFeatures { syn_window_scale, ..features(&near, syn_options) };
     for removed in syn.iter().flat_map(|syn| removed(&features.missing, syn)) {
         record.note(format!(
             "The SYN requests {} and arrives without it: something between removes it.",
+            removed.title()
+        ));
+    }
+    for removed in far.iter().flat_map(|far| removed_on_the_way_back(&features.missing, far)) {
+        record.note(format!(
+            "The far end agrees to {}, and its SYN/ACK arrives without it: something between removes it on the way back.",
             removed.title()
         ));
     }
@@ -68,6 +74,12 @@ fn removed(missing: &[TcpFeature], syn: &SynFacts) -> Vec<TcpFeature> {
     let arrived = options_of_syn(syn);
     let is_reported = |feature: TcpFeature| feature != TcpFeature::AccurateEcn || syn.asks_for_accurate_ecn.is_some();
     missing.iter().copied().filter(|feature| is_reported(*feature) && !arrived.contains(feature)).collect()
+}
+
+/// Features that this end did not get although the far end has agreed to them.
+fn removed_on_the_way_back(missing: &[TcpFeature], far: &TcpInfo) -> Vec<TcpFeature> {
+    let agreed = arrived(far);
+    missing.iter().copied().filter(|feature| agreed.contains(feature)).collect()
 }
 
 /// Options of the SYN as the far kernel saved it.
@@ -199,6 +211,24 @@ mod tests {
             ..TcpInfo::default()
         };
         assert_eq!(arrived(&agreed), [TcpFeature::Timestamps, TcpFeature::ExplicitCongestionNotification]);
+    }
+
+    #[test]
+    fn what_the_far_end_has_agreed_to_and_is_missing_was_removed_on_the_way_back() {
+        let missing = [TcpFeature::ExplicitCongestionNotification, TcpFeature::AccurateEcn];
+        let far = |ecn, accurate| TcpInfo {
+            explicit_congestion_notification: ecn,
+            accurate_ecn: accurate,
+            timestamps: Some(true),
+            ..TcpInfo::default()
+        };
+        assert_eq!(removed_on_the_way_back(&missing, &far(Some(true), Some(true))), missing);
+        assert_eq!(
+            removed_on_the_way_back(&missing, &far(Some(true), None)),
+            [TcpFeature::ExplicitCongestionNotification]
+        );
+        assert!(removed_on_the_way_back(&missing, &far(Some(false), None)).is_empty(), "refused");
+        assert!(removed_on_the_way_back(&[], &far(Some(true), Some(true))).is_empty());
     }
 
     #[test]
