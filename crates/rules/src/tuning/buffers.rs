@@ -29,6 +29,10 @@ const IN_FLIGHT_SHARE: f64 = 0.7;
 /// product.
 const BURST_ALLOWANCE: ByteCount = ByteCount::from_kibibytes(128);
 
+/// Largest factor by which the hosts themselves may prolong the round trips of a short path: wake-ups and reads of tens
+/// of microseconds hold data in flight as the path does.
+const MAX_HOST_DELAY_FACTOR: f64 = 1.5;
+
 /// Socket buffer: receive or send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SocketBuffer {
@@ -99,7 +103,9 @@ impl SocketBuffer {
         let multiple = if share_is_known { objective.measured_room } else { objective.room };
         let is_short = inputs.path.round_trip.is_some_and(|time| time < objective.unnoticed);
         match objective.aim {
-            TuningAim::Goodput if is_short => multiple.max(1.0 + BURST_ALLOWANCE.as_f64() / product.as_f64().max(1.0)),
+            TuningAim::Goodput if is_short => {
+                multiple.max(1.0 + BURST_ALLOWANCE.as_f64() / product.as_f64().max(1.0)) * host_delay_factor(inputs)
+            }
             TuningAim::Goodput | TuningAim::RoundTrip => multiple,
         }
     }
@@ -227,6 +233,13 @@ impl SocketBuffer {
         );
         vec![refuse(rule, Some(end), inputs, text)]
     }
+}
+
+/// Returns the round trips of the measured transfer as a multiple of the path's own, within bounds.
+fn host_delay_factor(inputs: &TuningInputs) -> f64 {
+    let times = inputs.seen.loaded_round_trip.zip(inputs.path.round_trip.filter(|time| !time.is_zero()));
+    let factor = times.map_or(1.0, |(loaded, base)| loaded.as_secs_f64() / base.as_secs_f64());
+    factor.clamp(1.0, MAX_HOST_DELAY_FACTOR)
 }
 
 /// Returns the buffer size that the path of a measured transfer needs, for the goal of bulk data over long paths, so

@@ -155,6 +155,8 @@ pub struct ObservedTransfer {
     pub asked_buffer: Option<ByteCount>,
     /// Median of the bytes written but not sent yet.
     pub not_sent: Option<ByteCount>,
+    /// Median round trip of the second half of the transfer.
+    pub loaded_round_trip: Option<Duration>,
 }
 
 /// Data flow from one host to the other.
@@ -403,6 +405,7 @@ impl ObservedTransfer {
             send_buffer: evidence.send_buffer.map(|(size, _)| size),
             asked_buffer: observation.asked.buffer,
             not_sent: evidence.not_sent,
+            loaded_round_trip: evidence.loaded.map(|(median, _)| median),
         }
     }
 }

@@ -98,8 +98,9 @@ fn ways() -> impl Strategy<Value = DirectionMetrics> {
 fn seen() -> impl Strategy<Value = ObservedTransfer> {
     let sizes = || proptest::option::of(1_000_u64..1 << 30);
     let control = proptest::option::of(select(vec!["cubic", "reno", "bbr"]));
-    (control, proptest::option::of(0.0_f64..0.5), proptest::option::of(0.0_f64..1.0), sizes(), sizes()).prop_map(
-        |(control, again, share, buffer, waits)| ObservedTransfer {
+    let loaded = proptest::option::of(0_u64..1_000_000);
+    (control, proptest::option::of(0.0_f64..0.5), proptest::option::of(0.0_f64..1.0), sizes(), sizes(), loaded)
+        .prop_map(|(control, again, share, buffer, waits, loaded)| ObservedTransfer {
             goodput: Some(BitRate::from_bits_per_second(1e7)),
             congestion_control: control.map(str::to_owned),
             segment: Some(Mss::new(1448)),
@@ -109,8 +110,8 @@ fn seen() -> impl Strategy<Value = ObservedTransfer> {
             send_buffer: buffer.map(ByteCount::new),
             asked_buffer: None,
             not_sent: waits.map(ByteCount::new),
-        },
-    )
+            loaded_round_trip: loaded.map(Duration::from_micros),
+        })
 }
 
 prop_compose! {

@@ -319,6 +319,23 @@ fn on_a_short_path_bursts_fit_into_the_window() {
     assert!(long < product(20_000.0) * 1.2, "{long}");
 }
 
+/// lab:data-centre-25g-200us-receive-buffer-300k: wake-ups and reads prolong the round trips.
+#[test]
+fn on_a_short_path_the_delay_of_the_hosts_counts() {
+    let values = [(RECEIVE, "4096 131072 131072"), (SEND, "4096 16384 4194304")];
+    let need = |base, loaded: Option<u64>| {
+        let mut inputs = diagnosed(inputs(10e9, base, &values, 1024), Cause::ReceiveWindow);
+        inputs.seen.window_share = Ratio::new(0.632);
+        inputs.seen.loaded_round_trip = loaded.map(Duration::from_micros);
+        ByteCount::new(largest(&propose(&inputs), HostEnd::Near, RECEIVE).expect("raised")).as_f64()
+    };
+    let factor = |base, loaded| need(base, Some(loaded)) / need(base, None);
+    assert!((factor(400, 480) - 1.2).abs() < 0.05, "{}", factor(400, 480));
+    assert!((factor(400, 4000) - 1.5).abs() < 0.05, "a bound: {}", factor(400, 4000));
+    assert!((factor(400, 300) - 1.0).abs() < 1e-9);
+    assert!((factor(20_000, 30_000) - 1.0).abs() < 1e-9, "a queue, not the hosts");
+}
+
 /// Softnet counters that a host reported during a transfer reach the rules.
 #[test]
 fn softnet_counters_of_a_measured_host_are_used() {
