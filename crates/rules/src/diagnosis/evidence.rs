@@ -359,7 +359,7 @@ impl<'o> TransferEvidence<'o> {
     /// True when packets were lost although the path is not full and had no queue: then it was not congestion.
     #[must_use]
     pub fn loses_without_queue(&self) -> bool {
-        let lost = self.retransmits.is_some_and(|count| count.get() > 0);
+        let lost = self.retransmits.is_some_and(|count| count.get() > 0) && !self.retransmits_needlessly();
         let queue = self.queueing().zip(self.rest()).is_some_and(|((median, _), rest)| median > rest.mul_f64(0.3));
         let by_chance = self.own_loss() == OwnLoss::Confirmed || self.loses_at_any_window();
         lost && (!queue || by_chance) && !self.is_full()

@@ -31,6 +31,12 @@ const CUBIC_DECREASE: f64 = 0.7;
 /// Segments that slow start loses at once where it overflows a buffer: it sends at twice the rate.
 pub(super) const MIN_OVERSHOOT: u64 = 8;
 
+/// Needless share of the retransmissions from which nothing was lost: acknowledgements were late.
+const MIN_NEEDLESS_SHARE: f64 = 0.9;
+
+/// Loss up to which BBR keeps its rate (draft-ietf-ccwg-bbr, `BBR.LossThresh`; its first version keeps it up to 20 %).
+const MAX_TOLERATED_LOSS: f64 = 0.02;
+
 /// Shortest time without acknowledgements whose retransmissions belong to an outage.
 const MIN_OUTAGE: Duration = Duration::from_secs(1);
 
@@ -129,6 +135,17 @@ impl TransferEvidence<'_> {
         let info = self.sender()?;
         let sent = self.retransmits?.as_f64();
         Ratio::of(info.duplicate_sacks?.as_f64().min(sent), sent)
+    }
+
+    /// True when the receiver had nearly all that was retransmitted.
+    pub(super) fn retransmits_needlessly(&self) -> bool {
+        self.spurious().is_some_and(|share| share.get() >= MIN_NEEDLESS_SHARE)
+    }
+
+    /// True when the congestion control does not slow down for losses this rare.
+    pub(super) fn tolerates_losses(&self) -> bool {
+        let is_bbr = self.observation.congestion_control.as_deref().is_some_and(|name| name.starts_with("bbr"));
+        is_bbr && self.retransmitted.is_some_and(|share| share.get() < MAX_TOLERATED_LOSS)
     }
 }
 

@@ -56,6 +56,38 @@ fn what_is_sent_after_timeouts_without_selective_acknowledgements_was_not_lost()
 }
 
 #[test]
+fn what_the_receiver_had_already_was_not_lost() {
+    // A sender that waits for a processor retransmits what is acknowledged late.
+    let late = |duplicates: u64| {
+        let losing = shaped(|shape| {
+            (shape.megabits, shape.in_flight, shape.congestion_window) = (25.0, 60_000, 60_000);
+            shape.retransmits = 100;
+        });
+        changed(losing, |o| senders(o, |info| info.duplicate_sacks = Some(SegmentCount::new(duplicates))))
+    };
+    let is_lost = |found: &[Cause]| found.contains(&Cause::Loss) || found.contains(&Cause::BurstyLoss);
+    assert!(is_lost(&causes(&late(0))), "{:?}", causes(&late(0)));
+    assert!(!is_lost(&causes(&late(95))), "{:?}", causes(&late(95)));
+}
+
+#[test]
+fn bbr_keeps_its_rate_at_rare_losses() {
+    let lossy = |control: &'static str, retransmits| {
+        shaped(|shape| {
+            (shape.megabits, shape.in_flight, shape.congestion_window) = (25.0, 60_000, 60_000);
+            (shape.control, shape.retransmits) = (control, retransmits);
+        })
+    };
+    let is_lost = |control, retransmits| {
+        let found = causes(&lossy(control, retransmits));
+        found.contains(&Cause::Loss) || found.contains(&Cause::BurstyLoss)
+    };
+    // 21,600 segments: 0.5 % and 4 %.
+    assert!(is_lost("cubic", 108) && !is_lost("bbr", 108));
+    assert!(is_lost("bbr", 860));
+}
+
+#[test]
 fn losses_that_recur_at_one_window_are_of_a_small_buffer() {
     // After each loss the queue of four packets is empty.
     let sawtooth = alternating(&[14, 20, 16, 20], &[1, 7, 2, 7], 6.0);

@@ -20,7 +20,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    if !evidence.loses_without_queue() || evidence.loses_only_in_slow_start() {
+    if !evidence.loses_without_queue() || evidence.loses_only_in_slow_start() || evidence.tolerates_losses() {
         return None;
     }
     let losses = evidence.losses();

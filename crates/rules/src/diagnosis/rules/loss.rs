@@ -33,7 +33,7 @@ fn is_far_below(evidence: &TransferEvidence<'_>, expected: BitRate) -> bool {
 }
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    if !evidence.loses_without_queue() || evidence.loses_only_in_slow_start() {
+    if !evidence.loses_without_queue() || evidence.loses_only_in_slow_start() || evidence.tolerates_losses() {
         return None;
     }
     let losses = evidence.losses();
