@@ -60,7 +60,7 @@ fn tune_all(wanted: &[LabelledPath], arguments: &EffectArguments, linerate: &Pat
                 loop {
                     let Some(path) = next.lock().expect("no panic").next() else { break };
                     let tuned = match tune_one(path, arguments.documents.as_deref(), linerate) {
-                        Ok(document) => with_reach(TunedPath::read(path, &document), arguments, linerate),
+                        Ok(document) => with_reach(path, &document, arguments, linerate),
                         Err(error) => TunedPath::failed(path, &format!("{error:#}")),
                     };
                     println!("{}", tuned.line());
@@ -74,15 +74,17 @@ fn tune_all(wanted: &[LabelledPath], arguments: &EffectArguments, linerate: &Pat
     done
 }
 
-/// Measures the goodput without the causes in the hosts, where there are any.
-fn with_reach(tuned: TunedPath, arguments: &EffectArguments, linerate: &Path) -> TunedPath {
-    if !tuned.path.is_limited_by_a_host() {
+/// Reads the document, and measures the goodput without the causes in the hosts, where there are any.
+fn with_reach(path: &LabelledPath, document: &Value, arguments: &EffectArguments, linerate: &Path) -> TunedPath {
+    let tuned = TunedPath::read(path, document);
+    if !path.is_limited_by_a_host() {
         return tuned;
     }
     let folder = arguments.documents.clone().unwrap_or_else(|| workspace::root().join("target/effect"));
-    match truth::without_host_causes(linerate, &folder, &tuned.path.name, &tuned.path.label) {
+    let labelled = (path.name.as_str(), path.label.as_str());
+    match truth::without_host_causes(linerate, &folder, labelled, tuned::omitted_seconds(document)) {
         Ok(rate) => tuned.with_measured_reach(rate),
-        Err(error) => TunedPath::failed(&tuned.path, &format!("the reachable rate could not be measured: {error:#}")),
+        Err(error) => TunedPath::failed(path, &format!("the reachable rate could not be measured: {error:#}")),
     }
 }
 

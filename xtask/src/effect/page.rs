@@ -12,7 +12,8 @@ pub(super) fn page(done: &[TunedPath], all: usize) -> String {
         tune lab:NAME --yes`. Written by `cargo xtask effect`.\n\n{}\n\
         Rates in Mbit/s of payload, after slow start; \"capacity\" is the payload capacity of the path. The share is \
         relative to the reachable rate: for paths with a cause in a host, the mean of three transfers without these \
-        causes (the settings removed from the path's description, buffers of 1 GiB), at most the capacity. Round trips \
+        causes (the settings removed from the path's description, buffers of 1 GiB), at most the capacity, after as \
+        many seconds as a trial omits. Round trips \
         in ms: 95th percentile under the transfer's own load. A ✗ marks results that do not match the label.\n\n\
         | path | label | place | before | after | capacity | share | round trip before | after | in effect | outcome \
         |\n\
@@ -58,6 +59,14 @@ fn counts(done: &[TunedPath]) -> String {
         "* **{harmful}** changes stay in effect that cost more than the goal allows; **{lowered}** lower a ceiling of a \
          whole host."
     );
+    let helped = others.iter().filter(|one| one.helps_a_program()).count();
+    if helped > 0 {
+        let _ = writeln!(
+            text,
+            "* On {helped} of these others a program asks for more than a setting of its host grants: raising it gained, \
+             and was kept."
+        );
+    }
     let living = others.iter().filter(|one| one.outcome == "kept" && one.works_around_path).count();
     if living > 0 {
         let _ = writeln!(

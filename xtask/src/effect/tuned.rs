@@ -1,11 +1,18 @@
 //! Result of a run of `linerate tune` on a path, and its comparison with the path's label.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
+use linerate_analysis::formulas::slow_start_time;
 use linerate_rules::tuning::TuningGoal;
+use linerate_units::{BitRate, Mss};
 use serde_json::Value;
 
 /// Least share of the reachable rate of a repaired path.
 const MIN_REACHED_SHARE: f64 = 0.95;
+
+/// Least growth factor of a program's goodput that justifies a setting raised for it.
+const MIN_PROGRAM_GAIN: f64 = 1.05;
 
 /// Largest growth factor of the loaded round trip.
 const MAX_RTT_GROWTH: f64 = 1.2;
@@ -87,8 +94,8 @@ impl TunedPath {
             outcome: text(&document["outcome"]),
             before: tried_in_vain
                 .map(|(without, _)| without)
-                .or_else(|| goodput(before))
-                .or_else(|| effect(document, "goodput", "before")),
+                .or_else(|| effect(document, "goodput", "before"))
+                .or_else(|| goodput(before)),
             // The mean of all transfers of the trials: a single one varies where packets are lost by chance.
             after: effect(document, "goodput", "after").or_else(|| goodput(after)),
             capacity,
@@ -178,9 +185,19 @@ impl TunedPath {
         self.outcome == "nothing_to_change"
     }
 
+    /// True when a host setting that cuts what a program asked for was raised, and the transfer gained.
+    pub(super) fn helps_a_program(&self) -> bool {
+        let gains = self.before.zip(self.after).is_some_and(|(before, after)| after >= MIN_PROGRAM_GAIN * before);
+        self.path.label == "socket-buffer" && self.outcome == "kept" && gains && !self.is_harmful()
+    }
+
     /// True when the result matches the label.
     pub(super) fn is_as_expected(&self) -> bool {
-        if self.path.is_limited_by_a_host() { self.is_repaired() } else { self.is_untouched() }
+        if self.path.is_limited_by_a_host() {
+            self.is_repaired()
+        } else {
+            self.is_untouched() || self.helps_a_program()
+        }
     }
 
     /// Describes how the result differs from the label.
@@ -243,6 +260,18 @@ fn text(value: &Value) -> String {
 
 fn items(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns the seconds that the transfers of a trial omit: those of two slow starts, as `linerate tune` computes them.
+pub(super) fn omitted_seconds(document: &Value) -> u64 {
+    let number = |name: &str| figure(&document["before"], name);
+    let start = || {
+        let capacity = BitRate::from_bits_per_second(number("capacity_payload_bits_per_second")?);
+        let round_trip = Duration::try_from_secs_f64(number("round_trip_least_seconds")?).ok()?;
+        slow_start_time(capacity, round_trip, Mss::new(number("segment_bytes")? as u32))
+    };
+    let twice = start().unwrap_or_default() * 2;
+    twice.as_secs() + u64::from(twice.subsec_nanos() > 0)
 }
 
 fn figure(diagnosis: &Value, name: &str) -> Option<f64> {
@@ -490,6 +519,27 @@ pub(super) mod tests {
             assert!(!touched.is_as_expected(), "{label}");
             assert!(touched.complaint().starts_with("kept where no setting is the cause"), "{}", touched.complaint());
         }
+    }
+
+    #[test]
+    fn a_limit_of_the_host_on_a_programs_buffer_may_be_raised_for_a_gain() {
+        let own = path("a", "socket-buffer", "application");
+        assert!(TunedPath::read(&own, &kept(99e6, 0.020)).is_as_expected());
+        assert!(!TunedPath::read(&own, &kept(26e6, 0.020)).is_as_expected(), "no gain");
+        assert!(!TunedPath::read(&own, &kept(99e6, 0.041)).is_as_expected(), "too long a queue");
+    }
+
+    #[test]
+    fn trials_omit_two_slow_starts() {
+        let with = |capacity: f64, round_trip: f64| {
+            json!({ "before": { "figures": {
+                "capacity_payload_bits_per_second": capacity, "round_trip_least_seconds": round_trip, "segment_bytes": 1448,
+            }}})
+        };
+        assert_eq!(omitted_seconds(&with(200e6, 0.024)), 1);
+        // 12.9 doublings of 117 ms each.
+        assert_eq!(omitted_seconds(&with(9.5e9, 0.117)), 4);
+        assert_eq!(omitted_seconds(&json!({ "before": {} })), 0);
     }
 
     #[test]

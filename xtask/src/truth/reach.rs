@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use toml::Table;
 
-use super::cause::RemovableCause;
+use super::cause::{self, RemovableCause};
 use super::measured::PathLab;
 use crate::workspace;
 
@@ -22,9 +22,14 @@ const HOST_CAUSES: [RemovableCause; 8] = [
     RemovableCause::SenderQueue,
 ];
 
-/// Measures the path `name` without the causes in its hosts; returns the mean goodput after slow start. It is kept in
-/// `folder`, and measured once.
-pub(crate) fn without_host_causes(linerate: &Path, folder: &Path, name: &str, label: &str) -> Result<f64> {
+/// Measures the path `name` without the causes in its hosts; returns the mean goodput after these first seconds of the
+/// transfer. It is kept in `folder`, and measured once.
+pub(crate) fn without_host_causes(
+    linerate: &Path,
+    folder: &Path,
+    (name, label): (&str, &str),
+    omitted_seconds: u64,
+) -> Result<f64> {
     let kept = folder.join(format!("{name}-reachable.txt"));
     if let Ok(text) = fs::read_to_string(&kept) {
         return text.trim().parse().with_context(|| format!("{} has no rate", kept.display()));
@@ -32,9 +37,10 @@ pub(crate) fn without_host_causes(linerate: &Path, folder: &Path, name: &str, la
     let file = workspace::root().join("paths").join(format!("{name}.toml"));
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let path: Table = text.parse().with_context(|| format!("{} is not TOML", file.display()))?;
-    let path = without(&path, label);
+    let mut path = without(&path, label);
+    cause::set_option(&mut path, "-O", Some(&omitted_seconds.to_string()));
     let lab = PathLab::new(linerate, folder, name)?;
-    let mean = lab.goodput(&path, "host-causes")?.steady;
+    let mean = lab.goodput(&path, "host-causes")?.whole;
     fs::write(&kept, format!("{mean}\n")).with_context(|| format!("cannot write {}", kept.display()))?;
     Ok(mean)
 }
