@@ -61,13 +61,15 @@ impl PlanBuilder {
         if self.proposals.iter().any(|earlier| has_all(earlier, &proposal.changes)) {
             return;
         }
+        let small = too_small(inputs, goodput, &proposal, first);
+        let is_behind_a_host = first.is_none_or(Cause::is_of_a_host);
         // Nothing on a host removes the first cause.
         let first = first.filter(|_| self.first.is_some());
-        let refused = too_small(inputs, goodput, &proposal).or_else(|| unknown_gain(&proposal, first));
+        let refused = small.or_else(|| unknown_gain(&proposal, first));
         match refused {
             Some(text) => {
                 self.refusals.push(TuningRefusal { rule: None, end: None, cause: Some(verdict.cause), text });
-                if verdict.cause.is_of_a_host() {
+                if verdict.cause.is_of_a_host() && is_behind_a_host {
                     self.small.push(proposal);
                 }
             }
@@ -101,17 +103,27 @@ fn has_all(proposal: &TuningProposal, changes: &[ProposedHostChange]) -> bool {
     changes.iter().all(|one| proposal.changes.iter().any(|other| same(one, other)))
 }
 
-/// Reason against trials of a cause that is expected to cost less than the least gain of the goal.
-fn too_small(inputs: &TuningInputs, goodput: BitRate, proposal: &TuningProposal) -> Option<String> {
+/// Reason against trials of a cause that is expected to cost less than the least gain of the goal: by the upper end of the
+/// estimate, or by the estimate itself where `first`, another cause that is not a host's, limits before.
+fn too_small(
+    inputs: &TuningInputs,
+    goodput: BitRate,
+    proposal: &TuningProposal,
+    first: Option<Cause>,
+) -> Option<String> {
     let objective = inputs.goal.objective();
-    let GoodputEstimate { high, .. } = proposal.expected.filter(|_| objective.aim == TuningAim::Goodput)?;
+    let GoodputEstimate { expected, high, .. } = proposal.expected.filter(|_| objective.aim == TuningAim::Goodput)?;
+    let (most, about) = match first.filter(|first| !first.is_of_a_host()) {
+        Some(_) => (expected, "about"),
+        None => (high, "at most"),
+    };
     let least = goodput * (1.0 + objective.least_gain.get());
-    (high < least).then(|| {
+    (most < least).then(|| {
         format!(
-            "Without this cause ({}) alone, at most {} of goodput are expected after {}, less than {:.0} % more: {} \
+            "Without this cause ({}) alone, {about} {} of goodput are expected after {}, less than {:.0} % more: {} \
              not tried alone.",
             title(proposal),
-            display::rate(high),
+            display::rate(most),
             display::rate(goodput),
             objective.least_gain.percent(),
             names(proposal),
@@ -249,6 +261,32 @@ mod tests {
                 && text.contains("net.ipv4.tcp_sack")),
             "{reasons:?}"
         );
+    }
+
+    #[test]
+    fn a_later_cause_behind_one_of_the_path_is_not_tried_for_what_chance_may_add() {
+        let estimate = |before, expected: f64, high: f64| {
+            let mut inputs = inputs(&[(before, Some(400.0)), (Cause::SackOff, Some(expected))]);
+            let verdict = &mut inputs.diagnosis.as_mut().expect("diagnosed").verdicts[1];
+            let without = verdict.without.as_mut().expect("estimated");
+            without.high = BitRate::from_bits_per_second(high * 1e6);
+            inputs.diagnosis.as_mut().expect("diagnosed").bounds = vec![ThroughputBound {
+                kind: BoundKind::Loss,
+                rate: BitRate::from_bits_per_second(400e6),
+                arithmetic: String::new(),
+            }];
+            let is_tried = |proposal: &TuningProposal| proposal.cause == Some(Cause::SackOff) && !proposal.is_empty();
+            plan(&inputs).iter().any(is_tried)
+        };
+        // Another host's cause cannot remove the full path; the loss, a work-around may.
+        for before in [Cause::LinkRate, Cause::Loss] {
+            assert_eq!((estimate(before, 100.0, 115.0), estimate(before, 110.0, 115.0)), (false, true), "{before:?}");
+        }
+        // A host's cause is tried for it.
+        let mut own = inputs(&[(Cause::SackOff, Some(100.0))]);
+        let without = own.diagnosis.as_mut().expect("diagnosed").verdicts[0].without.as_mut().expect("estimated");
+        without.high = BitRate::from_bits_per_second(115e6);
+        assert_eq!(plan(&own)[0].changes.len(), 1);
     }
 
     #[test]
