@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use linerate_analysis::formulas::slow_start_time;
 use linerate_rules::tuning::TuningGoal;
-use linerate_units::{BitRate, Mss};
+use linerate_units::{BitRate, ByteCount, Mss};
 use serde_json::Value;
 
 /// Least share of the reachable rate of a repaired path.
@@ -268,7 +268,8 @@ pub(super) fn omitted_seconds(document: &Value) -> u64 {
     let start = || {
         let capacity = BitRate::from_bits_per_second(number("capacity_payload_bits_per_second")?);
         let round_trip = Duration::try_from_secs_f64(number("round_trip_least_seconds")?).ok()?;
-        slow_start_time(capacity, round_trip, Mss::new(number("segment_bytes")? as u32))
+        let segment = Mss::new(u32::try_from(ByteCount::from_f64(number("segment_bytes")?).get()).ok()?);
+        slow_start_time(capacity, round_trip, segment)
     };
     let twice = start().unwrap_or_default() * 2;
     twice.as_secs() + u64::from(twice.subsec_nanos() > 0)

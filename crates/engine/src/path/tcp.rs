@@ -31,7 +31,7 @@ pub(super) fn describe(record: &mut PathRecord<'_>, connection: &TcpStream) {
     }
     for removed in far.iter().flat_map(|far| removed_on_the_way_back(&features.missing, far)) {
         record.note(format!(
-            "The far end agrees to {}, and its SYN/ACK arrives without it: something between removes it on the way back.",
+            "The far end agrees to {}, and its SYN/ACK arrives without it: something between removes it in the reverse direction.",
             removed.title()
         ));
     }
