@@ -19,13 +19,14 @@ const USAGE: &str = "Usage: wondershaper [-hcspv] [-a DEV] [-d KBIT] [-u KBIT] [
   -a DEV   interface
   -d KBIT  downlink rate in kbit/s
   -u KBIT  uplink rate in kbit/s
-  -p       rates and hosts of the file of presets (/etc/systemd/wondershaper.conf)
+  -p       rates and hosts of the presets in /etc/systemd/wondershaper.conf
   -f FILE  another file of presets
   -c       remove the shaper of the interface
   -s       show it
   -v       version
 
-The shaper is that of `linerate shape`, which has more options.";
+The shaper is that of `linerate shape`, which has more options.
+";
 
 /// Result of reading a command line.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,6 +67,7 @@ fn translation(texts: &[String], read: impl Fn(&str) -> Result<String, String>) 
     let words: Vec<&str> = texts.iter().map(String::as_str).collect();
     match words[..] {
         [] => Ok(Translation::Usage),
+        ["help"] => Ok(Translation::Usage),
         [first, ..] if first.starts_with('-') => options(&words, read),
         ["clear", device] => Ok(shape(&[device, "off"])),
         [device] => Ok(shape(&[device, "status", "--once"])),
@@ -74,6 +76,10 @@ fn translation(texts: &[String], read: impl Fn(&str) -> Result<String, String>) 
         }
         _ => Err(format!("'{}' is neither DEV DOWN UP nor clear DEV", words.join(" "))),
     }
+}
+
+fn version() -> Translation {
+    Translation::Arguments(vec!["--version".to_owned()])
 }
 
 fn shape(words: &[&str]) -> Translation {
@@ -126,6 +132,12 @@ fn options(words: &[&str], read: impl Fn(&str) -> Result<String, String>) -> Res
         let Some(flags) = word.strip_prefix('-').filter(|flags| !flags.is_empty()) else {
             return Err(format!("unexpected argument '{word}'"));
         };
+        match flags {
+            "-help" => return Ok(Translation::Usage),
+            "-version" => return Ok(version()),
+            _ if flags.starts_with('-') => return Err(format!("unknown option {word}")),
+            _ => {}
+        }
         for (at, letter) in flags.char_indices() {
             if "acdfu".contains(letter) && letter != 'c' {
                 let attached = &flags[at + letter.len_utf8()..];
@@ -141,7 +153,7 @@ fn options(words: &[&str], read: impl Fn(&str) -> Result<String, String>) -> Res
             }
             match letter {
                 'h' => return Ok(Translation::Usage),
-                'v' => return Ok(Translation::Arguments(vec!["--version".to_owned()])),
+                'v' => return Ok(version()),
                 'p' => presets = presets.or_else(|| Some(PRESETS.to_owned())),
                 'c' | 's' => action = letter,
                 _ => return Err(format!("unknown option -{letter}")),
@@ -216,6 +228,10 @@ mod tests {
         for (line, expected) in [
             ("", "usage"),
             ("-h", "usage"),
+            ("--help", "usage"),
+            ("help", "usage"),
+            ("-a eth0 --help", "usage"),
+            ("--version", "--version"),
             ("-v", "--version"),
             ("eth0 1024 256", "shape eth0 --up 256k --down 1024k --replace"),
             ("eth0", "shape eth0 status --once"),
@@ -234,6 +250,11 @@ mod tests {
     }
 
     #[test]
+    fn the_usage_is_whole_lines() {
+        assert!(USAGE.ends_with(".\n") && USAGE.lines().all(|line| line.len() <= 80), "{USAGE}");
+    }
+
+    #[test]
     fn other_command_lines_are_refused() {
         for (line, reason) in [
             ("eth0 1024", "neither"),
@@ -245,6 +266,8 @@ mod tests {
             ("-c", "no interface"),
             ("-a", "-a has no value"),
             ("-x", "unknown option -x"),
+            ("--down 5", "unknown option --down"),
+            ("--", "unknown option --"),
             ("-a eth0 -d -5", "no rate"),
             ("-a eth0 more", "unexpected argument"),
             ("-f nowhere", "no such file"),
