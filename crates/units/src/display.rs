@@ -22,6 +22,20 @@ pub fn rate(rate: BitRate) -> String {
     format!("{} {prefix}bit/s", three_digits(number))
 }
 
+/// Formats a rate as [`parse::rate`](crate::parse::rate) reads it, in its largest unit with at most three decimals: `20M`,
+/// `1.5M`, `220k`; other rates in whole bits per second.
+#[must_use]
+pub fn rate_argument(rate: BitRate) -> String {
+    let bits = rate.bits_per_second();
+    let in_unit = |(factor, unit): (f64, &str)| {
+        let text = format!("{}{unit}", bits / factor);
+        let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len() - unit.len());
+        (bits >= factor && decimals <= 3 && crate::parse::rate(&text) == Ok(rate)).then_some(text)
+    };
+    let units = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    units.into_iter().find_map(in_unit).unwrap_or_else(|| format!("{bits:.0}"))
+}
+
 /// A size in SI units (powers of 1000): `146 MB`, `1.50 kB`, `999 B`.
 #[must_use]
 pub fn size(size: ByteCount) -> String {

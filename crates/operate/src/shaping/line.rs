@@ -10,7 +10,7 @@ use linerate_shape::policy::{
 };
 use linerate_shape::traffic_classes::TrafficClasses;
 use linerate_shape::verify::PerDirection;
-use linerate_units::{BitRate, ByteCount, Mtu, parse};
+use linerate_units::{BitRate, ByteCount, Mtu, display, parse};
 
 use super::class_file::{ClassFile, ClassOption};
 use super::selection::TrafficSelection;
@@ -164,7 +164,7 @@ impl LineRequest {
         let mut pair = |name: &str, value: String| words.extend([format!("--{name}"), value]);
         for (name, rate) in [("up", self.up), ("down", self.down)] {
             if let Some(rate) = rate {
-                pair(name, whole_bits(rate.bits_per_second()));
+                pair(name, display::rate_argument(rate));
             }
         }
         if let Some(back_end) = self.back_end {
@@ -293,11 +293,6 @@ impl LineRequest {
         classes.oversubscribes = self.oversubscribe;
         Ok(classes)
     }
-}
-
-/// Whole bits, so that the same rate is the same word.
-fn whole_bits(bits: f64) -> String {
-    format!("{bits:.0}")
 }
 
 /// Reads a rate of 1 kbit/s to 1 Tbit/s, the range in which `tc` computes its bursts.
@@ -431,6 +426,15 @@ mod tests {
             let recorded = parsed(text);
             let again = RecordedShaper::from_arguments(&recorded.arguments()).expect("its own words");
             assert_eq!((again.device, again.line), (recorded.device, recorded.line), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_recorded_as_they_are_typed() {
+        for text in
+            ["eth0 --up 20M --down 1.5G", "eth0 --up 220k --down 1T", "eth0 --down 999.999k", "eth0 --up 1.001M"]
+        {
+            assert_eq!(parsed(text).arguments().join(" "), text);
         }
     }
 

@@ -126,7 +126,7 @@ pub(crate) fn summary(document: &ShaperDocument, plan: &ShaperPlan, line: &Acces
         end.paragraph(2, "Nothing was changed. -v prints the plan with each command, --script a script.");
     } else {
         let device = &plan.device;
-        end.paragraph(2, &format!("Next: `linerate shape {device} status`; `linerate shape {device} off` restores."));
+        end.paragraph(2, &format!("Next: `linerate shape {device} status` shows what it does."));
     }
     let end = end.text();
     let mut parts = Vec::new();

@@ -99,14 +99,14 @@ mod tests {
 
     #[test]
     fn the_unit_is_bound_to_its_interface() {
-        let words = ["br-lan", "--up", "20000000"].map(str::to_owned);
+        let words = ["br-lan", "--up", "20M"].map(str::to_owned);
         let unit =
             unit(&PersistRequest::new("br-lan", &words, "/usr/bin/linerate").expect("a request"), &["x.service"]);
         for line in [
             r"BindsTo=sys-subsystem-net-devices-br\x2dlan.device",
             r"After=sys-subsystem-net-devices-br\x2dlan.device x.service",
             r"WantedBy=sys-subsystem-net-devices-br\x2dlan.device",
-            "ExecStart=/usr/bin/linerate shape br-lan --up 20000000 --replace --follow",
+            "ExecStart=/usr/bin/linerate shape br-lan --up 20M --replace --follow",
             "ExecStopPost=-/usr/bin/linerate shape br-lan off --quiet",
         ] {
             assert!(unit.lines().any(|found| found == line), "{line}\n{unit}");

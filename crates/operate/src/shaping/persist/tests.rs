@@ -95,7 +95,7 @@ fn autorate_runs_at_each_boot() {
 }
 
 fn wish(device: &str) -> PersistRequest {
-    let words = [device, "--up", "20000000", "--interactive", "tcp/22"].map(str::to_owned);
+    let words = [device, "--up", "20M", "--interactive", "tcp/22"].map(str::to_owned);
     PersistRequest::new(device, &words, "/usr/local/bin/linerate").expect("a request")
 }
 
@@ -316,7 +316,7 @@ fn the_interfaces_manager_sets_it_up() {
     assert_eq!(chosen(&without_systemd, "ppp0", None), ["ppp"]);
     let error = managers::choose(&without_systemd.place(None), &wish("eth0"), None).expect_err("no manager");
     let advice = error.advice.expect("a remedy");
-    assert!(advice.ends_with("linerate shape eth0 --up 20000000 --interactive tcp/22 --replace --quiet"), "{advice}");
+    assert!(advice.ends_with("linerate shape eth0 --up 20M --interactive tcp/22 --replace --quiet"), "{advice}");
     let error = managers::choose(&without_systemd.place(None), &wish("eth0"), Some(ShaperManager::Systemd))
         .expect_err("not here");
     assert!(error.text.contains("/run/systemd/system"), "{}", error.text);
