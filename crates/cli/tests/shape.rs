@@ -675,6 +675,20 @@ fn errors_name_the_remedy() {
     said(&["line0", "stop"], &["off", "status", "persist"]);
     said(&["line0", "--up", "1M", "--back-end", "wred"], &["htb+fq_codel"]);
     said(&["line0", "--up", "1M", "--verify", "127.0.0.1", "--port", "1"], &["127.0.0.1"]);
+    // Reasons of back ends that this kernel lacks would hide the user's own.
+    let mistakes: [(&[&str], &[&str]); 3] = [
+        (&["--class", "192.0.2.7=30M"], &["the class 192.0.2.7 has 30.0 Mbit/s", "--oversubscribe"]),
+        (&["--class", "192.0.2.7=12M", "--class", "192.0.2.8=12M"], &["24.0 Mbit/s", "--oversubscribe"]),
+        (&["--dualpi2", "step=2ms"], &["add --back-end htb+dualpi2"]),
+    ];
+    for (options, words) in mistakes {
+        for action in [&[][..], &["--dry-run"], &["--script"]] {
+            let refused = host.shape(&[&["line0", "--up", "20M"], options, action].concat()).expect_code(2).stderr;
+            assert!(words.iter().all(|word| refused.contains(word)) && !refused.contains("cake"), "{refused}");
+        }
+        let persist = host.shape(&[&["line0", "persist", "--dry-run", "--up", "20M"], options].concat());
+        assert!(persist.expect_code(2).stderr.contains(words[0]));
+    }
     let nothing: Value = host.shape(&["status", "--json"]).expect_code(0).json();
     assert!(array(&nothing, "/shapers").is_empty());
 }

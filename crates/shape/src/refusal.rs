@@ -15,12 +15,17 @@ pub struct ShaperRefusal {
     pub way_out: String,
 }
 
+impl ShaperRefusal {
+    /// The reason with the name of the back end, without the remedy.
+    #[must_use]
+    pub fn message(&self) -> String {
+        self.back_end.map_or_else(|| self.reason.clone(), |back_end| format!("{back_end}: {}", self.reason))
+    }
+}
+
 impl fmt::Display for ShaperRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(back_end) = self.back_end {
-            write!(f, "{back_end}: ")?;
-        }
-        write!(f, "{}; {}", self.reason, self.way_out)
+        write!(f, "{}; {}", self.message(), self.way_out)
     }
 }
 

@@ -224,6 +224,7 @@ fn requested_shaper(request: &SetUpRequest) -> Result<RecordedShaper, ShapeError
     let mut recorded = request.recorded.clone();
     recorded.line.variable |= request.autorate.is_some();
     if recorded.line.up.is_some() || recorded.line.down.is_some() {
+        recorded.check()?;
         return Ok(recorded);
     }
     if request.autorate.is_none() && !request.find_rate {
@@ -232,6 +233,7 @@ fn requested_shaper(request: &SetUpRequest) -> Result<RecordedShaper, ShapeError
     }
     let first = Some(BitRate::from_bits_per_second(START_RATE));
     (recorded.line.up, recorded.line.down) = (first, first);
+    recorded.check()?;
     Ok(recorded)
 }
 

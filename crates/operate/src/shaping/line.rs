@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use linerate_model::direction::Direction;
-use linerate_shape::back_ends::BackEndId;
+use linerate_shape::back_ends::{BackEndId, DeviceProperties, PlanInputs};
+use linerate_shape::capability::{KernelCapabilities, check_request};
 use linerate_shape::link::{AccessLink, Framing, KEYWORDS, LinkLayer, parse_keywords};
 use linerate_shape::policy::{
     DualQueueOptions, FairnessUnit, QueueOptions, ReceivedMarks, TrafficImportance, TrafficPolicy, TrafficRule,
@@ -13,6 +14,7 @@ use linerate_shape::verify::PerDirection;
 use linerate_units::{BitRate, ByteCount, Mtu, display, parse};
 
 use super::class_file::{ClassFile, ClassOption};
+use super::error::ShapeError;
 use super::selection::TrafficSelection;
 
 /// The line and what matters on it.
@@ -91,6 +93,16 @@ impl RecordedShaper {
         let mut words = vec![self.device.clone()];
         self.line.add_arguments(&mut words);
         words
+    }
+
+    /// Refuses what is wrong with the request on any kernel, before one is probed.
+    pub fn check(&self) -> Result<(), ShapeError> {
+        let refused = |reason: String| ShapeError::impossible(format!("cannot shape {}: {reason}", self.device));
+        let (device, capabilities) = (DeviceProperties::ethernet(&self.device), KernelCapabilities::all_features());
+        let (line, policy) = (self.line.link(device.mtu), self.line.policy().map_err(refused)?);
+        let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &device };
+        let checked = check_request(&inputs, self.line.back_end);
+        checked.map_err(|refusal| refused(refusal.message()).with_advice(refusal.way_out))
     }
 
     /// The same from its words, of which one may name a file of classes.

@@ -66,11 +66,11 @@ impl<'a> Shaper<'a> {
         capabilities: KernelCapabilities,
     ) -> Result<Self, ShapeError> {
         let line = recorded.line.link(facts.mtu);
-        let refused = |reason| ShapeError::impossible(format!("cannot shape {}: {reason}", facts.name));
+        let refused = |reason: String| ShapeError::impossible(format!("cannot shape {}: {reason}", facts.name));
         let policy = recorded.line.policy().map_err(refused)?;
         let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &facts };
         let choice = choose(&inputs, recorded.line.back_end)
-            .map_err(|refusal| ShapeError::impossible(format!("cannot shape {}: {refusal}", facts.name)))?;
+            .map_err(|refusal| refused(refusal.message()).with_advice(refusal.way_out))?;
         let besides = Vec::new();
         Ok(Self {
             store,

@@ -129,17 +129,20 @@ pub struct BackEnd {
 }
 
 impl BackEnd {
-    /// Plans for this link and kernel, or returns the missing feature.
+    /// True when this kernel has the features of the back end itself, whatever the options need.
+    pub(crate) fn is_present(&self, inputs: &PlanInputs<'_>) -> bool {
+        self.needs.iter().all(|feature| inputs.capabilities.has(*feature))
+    }
+
+    /// Plans for this link and kernel, or returns what is wrong with the request, or the missing feature.
     pub fn plan(&self, inputs: &PlanInputs<'_>) -> Result<ShaperPlan, ShaperRefusal> {
         let refusal = |reason| ShaperRefusal { back_end: Some(self.id), reason, way_out: self.remedy.to_owned() };
-        if inputs.line.up.is_none_or(BitRate::is_zero) && inputs.line.down.is_none_or(BitRate::is_zero) {
-            return Err(refusal("neither direction has a rate".to_owned()));
-        }
+        input_refusal(inputs)?;
+        option_refusal(self.id, inputs)?;
         if let Some(lacking) = self.needs.iter().find_map(|feature| inputs.capabilities.lacks(*feature)) {
             return Err(refusal(lacking));
         }
-        option_refusal(self.id, inputs)?;
-        class_refusal(self.id, inputs)?;
+        option_kernel_refusal(self.id, inputs)?;
         let mut plan = (self.make)(inputs, ShaperPlan::empty(self.id, &inputs.device.name));
         plan.prediction = PredictedDelays::new(inputs.line, &plan.behaviours);
         plan.notes.extend(link_speed_note(inputs));
@@ -154,10 +157,27 @@ fn codepoint_table(inputs: &PlanInputs<'_>) -> Option<CodepointTable> {
     inputs.policy.stores_codepoints.then(|| CodepointTable { device, codepoints: inputs.policy.codepoints() })
 }
 
-/// Refuses options of the policy that a back end or the kernel does not have.
-fn option_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRefusal> {
+/// Refuses a request that no back end on any kernel can carry out: a mistake of the user.
+pub(crate) fn input_refusal(inputs: &PlanInputs<'_>) -> Result<(), ShaperRefusal> {
+    let refusal =
+        |reason: String, way_out: &str| Err(ShaperRefusal { back_end: None, reason, way_out: way_out.to_owned() });
+    if inputs.line.up.is_none_or(BitRate::is_zero) && inputs.line.down.is_none_or(BitRate::is_zero) {
+        return refusal("neither direction has a rate".to_owned(), "give --up, --down or both");
+    }
+    // The controller of a variable link may set any rate.
+    if inputs.line.variable {
+        return Ok(());
+    }
+    let link = crate::verify::PerDirection { up: inputs.line.up, down: inputs.line.down };
+    inputs.policy.classes.check_sums(link).or_else(|reason| {
+        refusal(reason, "give them less, with a ceiling to use more (RATE:CEILING), or scale them with --oversubscribe")
+    })
+}
+
+/// Refuses options of the policy that a back end does not have, on any kernel.
+pub(crate) fn option_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRefusal> {
     use BackEndId::{Cake, CakeMq, HtbDualpi2, HtbFqCodel, HtbFqPie, LartcCbq, LartcHtb, Tbf};
-    let (policy, capabilities) = (inputs.policy, inputs.capabilities);
+    let policy = inputs.policy;
     let is_cake = matches!(id, Cake | CakeMq);
     let is_plain = matches!(id, Tbf | HtbDualpi2 | LartcHtb | LartcCbq);
     let has_aqm = is_cake || matches!(id, HtbFqCodel | HtbFqPie | HtbDualpi2);
@@ -166,6 +186,9 @@ fn option_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRe
     };
     if policy.queues.filters_acknowledgements && !is_cake {
         return refusal("it has no filter of acknowledgements (--ack-filter)", "use cake");
+    }
+    if !policy.classes.is_empty() && !id.has_traffic_classes() {
+        return refusal("it has no classes for --class and --classes", "use one of the back ends htb+*");
     }
     for direction in Direction::BOTH {
         match policy.queues.ecn.of(direction) {
@@ -177,60 +200,75 @@ fn option_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRe
             _ => {}
         }
         if !policy.queues.dual.of(direction).is_default() && id != HtbDualpi2 {
-            return refusal("it has no dual queue (--dualpi2)", "use htb+dualpi2, by its name");
+            return refusal(
+                "it has no dual queue (--dualpi2)",
+                "add --back-end htb+dualpi2, which is chosen by name only",
+            );
         }
         if policy.queues.target.of(direction).is_some() && !has_aqm {
             return refusal("its queues have no target (--target)", "use cake, htb+fq_codel or htb+fq_pie");
         }
     }
-    let lacking = |features: &[KernelFeature]| features.iter().find_map(|feature| capabilities.lacks(*feature));
-    if policy.divides_hosts && !is_cake {
-        match lacking(&[KernelFeature::Filter("u32")]) {
-            _ if is_plain => return refusal("it has no classes for hosts (--per-host)", "use cake or htb+*"),
-            Some(lacking) => return refusal(&lacking, "use a kernel with CONFIG_NET_CLS_U32 for --per-host"),
-            None => {}
-        }
+    if policy.divides_hosts && is_plain {
+        return refusal("it has no classes for hosts (--per-host)", "use cake or htb+*");
     }
     if policy.stores_codepoints && !CodepointTable::can_name(&inputs.device.name) {
         return refusal("nftables cannot have its name in that of a table (--store-dscp)", "rename the interface");
     }
-    if inputs.line.down.is_none() || policy.received_marks == ReceivedMarks::Untouched {
-        return Ok(());
-    }
-    if matches!(id, LartcHtb | LartcCbq) {
+    let is_received_changed = inputs.line.down.is_some() && policy.received_marks != ReceivedMarks::Untouched;
+    if is_received_changed && matches!(id, LartcHtb | LartcCbq) {
         return refusal("it polices received packets and leaves their DSCP alone", "use cake or htb+*");
     }
-    let (features, configuration): (&[KernelFeature], _) = match policy.received_marks {
-        ReceivedMarks::Washed if is_cake => (&[], ""),
-        ReceivedMarks::Restored => (&[KernelFeature::Action("ctinfo")], "CONFIG_NET_ACT_CTINFO for --restore-dscp"),
-        _ => (
-            &[KernelFeature::Action("pedit"), KernelFeature::Action("csum")],
-            "CONFIG_NET_ACT_PEDIT and CONFIG_NET_ACT_CSUM for --wash, or cake",
-        ),
-    };
-    match lacking(features) {
-        Some(lacking) => refusal(&lacking, &format!("use a kernel with {configuration}")),
+    Ok(())
+}
+
+/// Refuses options for which this kernel lacks a feature that a back end does not need itself.
+fn option_kernel_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRefusal> {
+    let (policy, is_cake) = (inputs.policy, matches!(id, BackEndId::Cake | BackEndId::CakeMq));
+    let check = |features: &[KernelFeature], way_out: &str| match features
+        .iter()
+        .find_map(|feature| inputs.capabilities.lacks(*feature))
+    {
+        Some(reason) => Err(ShaperRefusal { back_end: Some(id), reason, way_out: way_out.to_owned() }),
         None => Ok(()),
+    };
+    if policy.divides_hosts && !is_cake {
+        check(&[KernelFeature::Filter("u32")], "use a kernel with CONFIG_NET_CLS_U32 for --per-host")?;
+    }
+    class_kernel_refusal(id, inputs)?;
+    if inputs.line.down.is_none() {
+        return Ok(());
+    }
+    match policy.received_marks {
+        ReceivedMarks::Untouched => Ok(()),
+        ReceivedMarks::Washed if is_cake => Ok(()),
+        ReceivedMarks::Restored => {
+            check(&[KernelFeature::Action("ctinfo")], "use a kernel with CONFIG_NET_ACT_CTINFO for --restore-dscp")
+        }
+        ReceivedMarks::Washed => check(
+            &[KernelFeature::Action("pedit"), KernelFeature::Action("csum")],
+            "use a kernel with CONFIG_NET_ACT_PEDIT and CONFIG_NET_ACT_CSUM for --wash, or cake",
+        ),
     }
 }
 
-/// Refuses classes that a back end or the kernel cannot have, and rates that add up to more than the link's.
-fn class_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRefusal> {
+/// Refuses classes that the kernel cannot select.
+fn class_kernel_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRefusal> {
     let classes = &inputs.policy.classes;
     if classes.is_empty() {
         return Ok(());
     }
     let refusal =
         |reason, way_out: &str| Err(ShaperRefusal { back_end: Some(id), reason, way_out: way_out.to_owned() });
-    if !id.has_traffic_classes() {
-        return refusal("it has no classes for --class and --classes".to_owned(), "use one of the back ends htb+*");
-    }
     if let Some(lacking) = inputs.capabilities.lacks(KernelFeature::Filter("u32")) {
         return refusal(lacking, "use a kernel with CONFIG_NET_CLS_U32");
     }
     let has_marks = Direction::BOTH.iter().any(|direction| classes.has_marks(*direction));
     if let Some(lacking) = inputs.capabilities.lacks(KernelFeature::Filter("fw")).filter(|_| has_marks) {
-        return refusal(lacking, "use a kernel with CONFIG_NET_CLS_FW, or select the classes by address");
+        return refusal(
+            format!("classes by mark: {lacking}"),
+            "select the classes by address or DSCP, or use a kernel with CONFIG_NET_CLS_FW",
+        );
     }
     let needs_connection_marks = inputs.line.down.is_some() && classes.has_marks(Direction::Down);
     if needs_connection_marks && ingress::mark_action(inputs.capabilities).is_none() {
@@ -242,14 +280,7 @@ fn class_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRef
              or give classes by mark a rate up only",
         );
     }
-    // The controller of a variable link may set any rate.
-    if inputs.line.variable {
-        return Ok(());
-    }
-    let link = crate::verify::PerDirection { up: inputs.line.up, down: inputs.line.down };
-    classes.check_sums(link).or_else(|reason| {
-        refusal(reason, "give them less, with a ceiling to use more (RATE:CEILING), or scale them with --oversubscribe")
-    })
+    Ok(())
 }
 
 /// Note on a rate that the interface's link does not reach.

@@ -1,6 +1,8 @@
 //! Choice of a back end.
 
-use crate::back_ends::{BACK_ENDS, BackEnd, BackEndId, PlanInputs};
+use linerate_model::direction::Direction;
+
+use crate::back_ends::{self, BACK_ENDS, BackEnd, BackEndId, PlanInputs};
 use crate::plan::ShaperPlan;
 use crate::refusal::ShaperRefusal;
 
@@ -24,46 +26,90 @@ pub struct BackEndRejection {
     pub reason: String,
 }
 
+/// Refuses what is wrong on any kernel, before one is probed: rates of classes above the link's, and options that the
+/// requested back end, or all that are chosen automatically, cannot have together.
+pub fn check_request(inputs: &PlanInputs<'_>, wanted: Option<BackEndId>) -> Result<(), ShaperRefusal> {
+    back_ends::input_refusal(inputs)?;
+    if let Some(id) = wanted {
+        return back_ends::option_refusal(id, inputs);
+    }
+    let has_dual_options = |direction| !inputs.policy.queues.dual.of(direction).is_default();
+    if Direction::BOTH.into_iter().any(has_dual_options) {
+        let reason = "--dualpi2 has options of a back end that is chosen by name only".to_owned();
+        return Err(ShaperRefusal { back_end: None, reason, way_out: "add --back-end htb+dualpi2".to_owned() });
+    }
+    let mut refusals = Vec::new();
+    for back_end in automatic() {
+        match back_ends::option_refusal(back_end.id, inputs) {
+            Ok(()) => return Ok(()),
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    Err(no_choice("no back end has these options together", &refusals, "leave one of them out"))
+}
+
 /// Chooses the first available back end, or the requested one. Availability is decided by probes, never by the kernel's
 /// version.
 pub fn choose(inputs: &PlanInputs<'_>, wanted: Option<BackEndId>) -> Result<ChosenBackEnd, ShaperRefusal> {
+    check_request(inputs, wanted)?;
     if let Some(id) = wanted {
         let back_end = id.back_end();
         return back_end.plan(inputs).map(|plan| ChosenBackEnd { back_end, plan, rejected: vec![] });
     }
-    let (mut rejected, mut ways_out) = (Vec::new(), Vec::new());
-    for back_end in BACK_ENDS.iter().copied().filter(|back_end| back_end.automatic) {
-        if let Some(reason) = (back_end.unsuitable)(inputs) {
-            rejected.push(BackEndRejection { back_end: back_end.id, reason });
-            ways_out.push(String::new());
-            continue;
-        }
-        match back_end.plan(inputs) {
-            Ok(plan) => return Ok(ChosenBackEnd { back_end, plan, rejected }),
-            Err(refusal) => {
-                rejected.push(BackEndRejection { back_end: back_end.id, reason: refusal.reason });
-                ways_out.push(refusal.way_out);
+    let mut refusals: Vec<ShaperRefusal> = Vec::new();
+    for back_end in automatic() {
+        let tried = match (back_end.unsuitable)(inputs) {
+            Some(reason) => Err(ShaperRefusal { back_end: Some(back_end.id), reason, way_out: String::new() }),
+            None => back_end.plan(inputs),
+        };
+        match tried {
+            Ok(plan) => {
+                let rejected = refusals
+                    .into_iter()
+                    .filter_map(|one| Some(BackEndRejection { back_end: one.back_end?, reason: one.reason }));
+                return Ok(ChosenBackEnd { back_end, plan, rejected: rejected.collect() });
             }
+            Err(refusal) => refusals.push(refusal),
         }
     }
-    Err(no_choice(&rejected, &ways_out))
+    // Where the kernel has a back end, and lacks only what an option of the request needs, that is the reason.
+    let only_for_option = refusals.iter().find(|refusal| {
+        let id = refusal.back_end.filter(|id| back_ends::option_refusal(*id, inputs).is_ok());
+        id.is_some_and(|id| id.back_end().is_present(inputs)) && !refusal.way_out.is_empty()
+    });
+    if let Some(refusal) = only_for_option {
+        return Err(ShaperRefusal { back_end: None, ..refusal.clone() });
+    }
+    Err(no_choice("no back end can shape this link", &refusals, &kernel_advice(inputs)))
 }
 
-/// Refusal with the reasons of all back ends, each once, and the remedy of the reason that most of them have.
-fn no_choice(rejected: &[BackEndRejection], ways_out: &[String]) -> ShaperRefusal {
-    let mut groups: Vec<(&str, &str, Vec<&str>)> = Vec::new();
-    for (one, way_out) in rejected.iter().zip(ways_out) {
-        match groups.iter_mut().find(|(reason, ..)| *reason == one.reason) {
-            Some((_, _, names)) => names.push(one.back_end.name()),
-            None => groups.push((&one.reason, way_out, vec![one.back_end.name()])),
+/// Kernels that can shape the link with these options.
+fn kernel_advice(inputs: &PlanInputs<'_>) -> String {
+    let suits = |back_end: &&BackEnd| back_ends::option_refusal(back_end.id, inputs).is_ok();
+    let names: Vec<_> = automatic().filter(suits).map(|back_end| back_end.id.name()).collect();
+    if names.len() == automatic().count() {
+        return "use a kernel with the queueing discipline htb or tbf".to_owned();
+    }
+    format!("use a kernel that has {}, or leave out the option that all others lack", names.join(" or "))
+}
+
+fn automatic() -> impl Iterator<Item = &'static BackEnd> {
+    BACK_ENDS.iter().copied().filter(|back_end| back_end.automatic)
+}
+
+/// Refusal with the reasons of all back ends, each once. A reason that all have is the whole refusal.
+fn no_choice(text: &str, refusals: &[ShaperRefusal], way_out: &str) -> ShaperRefusal {
+    let mut groups: Vec<(&ShaperRefusal, Vec<&str>)> = Vec::new();
+    for one in refusals {
+        let name = one.back_end.map_or("", BackEndId::name);
+        match groups.iter_mut().find(|(known, _)| known.reason == one.reason) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((one, vec![name])),
         }
     }
-    let reasons: Vec<_> = groups.iter().map(|(reason, _, names)| format!("{}: {reason}", names.join(", "))).collect();
-    let common = groups.iter().max_by_key(|(.., names)| names.len()).filter(|(.., names)| names.len() > 1);
-    let usual = "give a rate, and use a kernel with the queueing discipline htb or tbf";
-    ShaperRefusal {
-        back_end: None,
-        reason: format!("no back end can shape this link: {}", reasons.join("; ")),
-        way_out: common.map_or(usual, |(_, way_out, _)| way_out).to_owned(),
+    if let [(one, _)] = &groups[..] {
+        return ShaperRefusal { back_end: None, ..(*one).clone() };
     }
+    let reasons: Vec<_> = groups.iter().map(|(one, names)| format!("{}: {}", names.join(", "), one.reason)).collect();
+    ShaperRefusal { back_end: None, reason: format!("{text}: {}", reasons.join("; ")), way_out: way_out.to_owned() }
 }

@@ -5,7 +5,7 @@ mod probes;
 
 use std::collections::BTreeMap;
 
-pub use self::choice::{BackEndRejection, ChosenBackEnd, choose};
+pub use self::choice::{BackEndRejection, ChosenBackEnd, check_request, choose};
 pub use self::probes::{FeatureProbe, probes};
 
 /// Kernel feature.

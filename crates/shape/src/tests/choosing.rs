@@ -7,7 +7,10 @@ use super::{device, line, own_policy, plan_with, without};
 use crate::back_ends::{BackEndId, DeviceProperties, PlanInputs};
 use crate::capability::{FeatureSupport, KernelCapabilities, KernelFeature, choose};
 use crate::plan::{FilterTarget, IngressControl};
-use crate::policy::{FairnessUnit, TrafficPolicy};
+use crate::policy::{FairnessUnit, QueueOptions, TrafficPolicy};
+use crate::refusal::ShaperRefusal;
+use crate::traffic_classes::parse_class_file;
+use crate::verify::PerDirection;
 
 fn chosen(capabilities: &KernelCapabilities, device: &DeviceProperties, policy: &TrafficPolicy) -> BackEndId {
     let usual = line(10e3, 50e3);
@@ -81,6 +84,62 @@ fn requests_by_name() {
     assert!(BackEndId::names().contains("htb+fq_codel"));
     let rejected = choose(&inputs, None).expect("a back end").rejected;
     assert!(rejected.iter().all(|one| !one.reason.is_empty()));
+}
+
+fn refused(rates: (f64, f64), policy: &TrafficPolicy, capabilities: &KernelCapabilities) -> ShaperRefusal {
+    let link = line(rates.0, rates.1);
+    let inputs = PlanInputs { line: &link, policy, capabilities, device: &device() };
+    choose(&inputs, None).expect_err("refused")
+}
+
+fn classes(rows: &str) -> TrafficPolicy {
+    let classes = parse_class_file(&format!("match,name,group,down,up\n{rows}")).expect("good");
+    TrafficPolicy { classes, ..TrafficPolicy::default() }
+}
+
+/// On a kernel that lacks most back ends, too: none of them is named.
+#[test]
+fn a_mistake_of_the_user_is_the_reason() {
+    let poor = kernel(&["htb", "tbf", "bfifo", "pfifo"]);
+    let said = |policy: &TrafficPolicy| {
+        let refusal = refused((20e3, 50e3), policy, &poor).to_string();
+        assert!(!refusal.contains("cake") && !refusal.contains("kernel"), "{refusal}");
+        refusal
+    };
+    let one = said(&classes("192.0.2.7,,,30M,30M\n"));
+    assert!(one.contains("192.0.2.7 has 30.0 Mbit/s up guaranteed, more than the 20.0 Mbit/s of the link"), "{one}");
+    assert!(one.contains("--oversubscribe"), "{one}");
+    let sum = said(&classes("192.0.2.7,,,,12M\n192.0.2.8,,,,12M\n192.0.2.9,,,1M,\n"));
+    assert!(sum.contains("the 2 classes below the link have 24.0 Mbit/s up guaranteed together"), "{sum}");
+    let group = said(&classes("group,ACME,,10M,10M\n192.0.2.7,,ACME,1M,11M\n"));
+    assert!(group.contains("192.0.2.7 has 11.0") && group.contains("the group 'ACME' (line 2)"), "{group}");
+    let dual = PerDirection { up: "step=2ms".parse().expect("valid"), ..PerDirection::default() };
+    let queues = QueueOptions { dual, ..QueueOptions::default() };
+    let dual = said(&TrafficPolicy { queues, ..TrafficPolicy::default() });
+    assert!(dual.contains("--dualpi2") && dual.contains("add --back-end htb+dualpi2"), "{dual}");
+}
+
+#[test]
+fn options_that_no_back_end_has_together_are_named() {
+    let queues = QueueOptions { filters_acknowledgements: true, ..QueueOptions::default() };
+    let both = TrafficPolicy { queues, ..classes("192.0.2.7,,,1M,1M\n") };
+    let refusal = refused((20e3, 50e3), &both, &KernelCapabilities::all_features()).to_string();
+    assert!(refusal.contains("(--ack-filter)") && refusal.contains("--class and --classes"), "{refusal}");
+    assert!(!refusal.contains("kernel"), "{refusal}");
+}
+
+/// The back end itself is there; what the option needs is not.
+#[test]
+fn a_feature_that_an_option_needs_is_the_reason() {
+    let mut poor = kernel(&["htb", "tbf", "bfifo", "pfifo"]);
+    poor.replace(KernelFeature::Filter("fw"), FeatureSupport::Absent("TC classifier not found".to_owned()));
+    let refusal = refused((20e3, 50e3), &classes("mark/16,,,1M,1M\n"), &poor).to_string();
+    assert!(refusal.starts_with("classes by mark: this kernel lacks the filter fw"), "{refusal}");
+    assert!(refusal.contains("CONFIG_NET_CLS_FW") && !refusal.contains("cake"), "{refusal}");
+    let ecn = PerDirection { up: Some(true), down: None };
+    let marking = TrafficPolicy { queues: QueueOptions { ecn, ..QueueOptions::default() }, ..TrafficPolicy::default() };
+    let refusal = refused((20e3, 50e3), &marking, &poor);
+    assert!(refusal.way_out.contains("htb+fq_codel") && refusal.way_out.contains("leave out"), "{refusal}");
 }
 
 /// Redirected where supported, else policed, else with a note.

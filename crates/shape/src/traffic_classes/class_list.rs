@@ -168,28 +168,55 @@ impl TrafficClasses {
         sums
     }
 
-    /// Fails when guaranteed rates add up to more than their group's or the link's, unless they are scaled.
+    /// Fails when a guaranteed rate, or the sum of several, is above their group's or the link's, unless they are scaled.
     pub fn check_sums(&self, link: PerDirection<Option<BitRate>>) -> Result<(), String> {
         if self.oversubscribes {
             return Ok(());
         }
         for direction in Direction::BOTH {
             let sums = self.sums(direction);
-            let groups = self.list.iter().zip(&sums).filter(|(class, _)| class.is_group());
-            let groups = groups.filter_map(|(group, sum)| {
+            let groups = self.list.iter().enumerate().filter(|(_, class)| class.is_group());
+            let groups = groups.filter_map(|(place, group)| {
                 let rates = (*group.rates.of(direction))?;
-                Some((format!("'{}' ({})", group.title(), group.origin), rates.guaranteed, *sum))
+                Some((Some(place), format!("the group '{}' ({})", group.title(), group.origin), rates.guaranteed))
             });
-            let link = link.of(direction).map(|rate| ("the link".to_owned(), rate, sums[self.list.len()]));
-            if let Some((name, rate, sum)) = groups.chain(link).find(|(_, rate, sum)| *sum > rate.bits_per_second()) {
-                let (sum, rate) = (display::rate(BitRate::from_bits_per_second(sum)), display::rate(rate));
-                return Err(format!(
-                    "the classes below {name} have {sum} {} guaranteed, above its {rate}",
-                    direction.name()
-                ));
+            let link = link.of(direction).map(|rate| (None, "the link".to_owned(), rate));
+            let above = |(place, _, rate): &(Option<usize>, String, BitRate)| {
+                sums[place.unwrap_or(self.list.len())] > rate.bits_per_second()
+            };
+            if let Some((place, name, rate)) = groups.chain(link).find(above) {
+                let sum = BitRate::from_bits_per_second(sums[place.unwrap_or(self.list.len())]);
+                return Err(self.excess((place, &name), direction, (sum, rate)));
             }
         }
         Ok(())
+    }
+
+    /// Phrase that names one class above the rate of its group or the link by itself, else the sum of all below.
+    fn excess(
+        &self,
+        (group, name): (Option<usize>, &str),
+        direction: Direction,
+        (sum, rate): (BitRate, BitRate),
+    ) -> String {
+        let below = self.list.iter().filter(|class| class.group == group);
+        let guaranteed = |class: &TrafficClass| class.rates.of(direction).map(|rates| rates.guaranteed);
+        let with_rate: Vec<_> = below.filter_map(|class| Some((class, guaranteed(class)?))).collect();
+        let direction = direction.name();
+        match with_rate.iter().find(|(_, own)| *own > rate) {
+            Some((class, own)) => format!(
+                "the class {} has {} {direction} guaranteed, more than the {} of {name}",
+                class.title(),
+                display::rate(*own),
+                display::rate(rate)
+            ),
+            None => format!(
+                "the {} classes below {name} have {} {direction} guaranteed together, more than its {}",
+                with_rate.len(),
+                display::rate(sum),
+                display::rate(rate)
+            ),
+        }
     }
 
     /// Guaranteed rate of each class when the link has `link` for them; scaled down where the sum of a group exceeds it.

@@ -69,6 +69,9 @@ fn persistence(arguments: &ShapeArguments, device: &str) -> Result<ExitStatus, S
     } else if asked.line.up.is_none() && asked.line.down.is_none() {
         asked = recorded_of(device)?;
     }
+    if asked.line.up.is_some() || asked.line.down.is_some() {
+        asked.check()?;
+    }
     let how = &arguments.options;
     let document = persist::persist((&asked.arguments(), &autorate), device, how.manager, how.dry_run)?;
     persist_text::show(&document, how.json);
