@@ -533,6 +533,46 @@ fn no_packet_of_several_segments_is_queued() {
     }
 }
 
+/// Twelve classes, of which one has traffic: ten rows, the largest first, and all with `-v` and in the document.
+#[test]
+fn classes_are_listed_with_their_figures() {
+    let (host, _far, _server) = connected_hosts();
+    host.program("ip", "address add 10.9.0.1/24 dev line0");
+    let mut rows = "match,name,group,down,up\ngroup,ACME,,8M,8M\n10.9.0.1,office,ACME,3M,3M:4M\n".to_owned();
+    rows.extend((1..=10).map(|number| format!("192.0.2.{number} 2001:db8::{number},,,{number}00k,\n")));
+    let file = host.state.file("classes.csv", rows);
+    let set_up = ["line0", "--up", "20M", "--down", "20M", "--back-end", "htb+bfifo", "--classes", &file];
+    let planned = host.shape(&set_up).expect_code(0).stdout;
+    assert!(planned.contains("12 classes") && planned.contains("and 2 more (-v)"), "{planned}");
+    let lines: Vec<Vec<&str>> = planned.lines().map(|line| line.split_whitespace().collect()).collect();
+    let place =
+        |row: &[&str]| lines.iter().position(|line| line == row).unwrap_or_else(|| panic!("{row:?}: {planned}"));
+    assert!(place(&["ACME", "(group)", "8M", "8M"]) < place(&["office", "10.9.0.1", "3M:4M", "3M"]));
+    assert!(planned.contains("192.0.2.10 ") && !planned.contains("192.0.2.1 "), "{planned}");
+    assert!(!planned.contains("traffic without a rule") && planned.lines().count() <= 12 + 13, "{planned}");
+
+    let mut client = host.namespace.command(env!("CARGO_BIN_EXE_linerate"));
+    client.args(["iperf3", "-c", "10.9.0.2", "-C", "cubic", "-t", "2", "-J"]).env("LINERATE_HISTORY", "off");
+    run(client, LIMIT).expect_code(0);
+    let status = host.shape(&["line0", "status", "--json"]).expect_code(0).json();
+    let up = array(&status, "/shapers/0/directions/0/traffic_classes");
+    assert_eq!(up.len(), 2, "the others have no rate up: {status:#}");
+    for class in up {
+        assert!(number(class, "/sent_bytes") > 300e3 && number(class, "/sent_packets") > 200.0, "{class:#}");
+        assert!(class["dropped"].is_u64() && class["backlog_bytes"].is_u64(), "{class:#}");
+    }
+    assert_eq!((number(&up[1], "/guaranteed_bits_per_second"), number(&up[1], "/ceiling_bits_per_second")), (3e6, 4e6));
+    assert_eq!(array(&status, "/shapers/0/directions/1/traffic_classes").len(), 12);
+    let shown = host.shape(&["line0", "status", "--once"]).expect_code(0).stdout;
+    assert!(shown.contains("12 classes") && shown.contains("and 2 more (-v)"), "{shown}");
+    let all = host.shape(&["line0", "status", "--once", "-v"]).expect_code(0).stdout;
+    assert!(all.contains("192.0.2.1") && !all.contains("more (-v)"), "{all}");
+    for text in [&planned, &shown, &all] {
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+    host.shape(&["line0", "off", "--quiet"]).expect_code(0);
+}
+
 /// The tree is lost with the move, its offloads are not.
 #[test]
 fn an_interface_that_comes_back_from_another_namespace_is_restored() {

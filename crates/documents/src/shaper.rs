@@ -34,6 +34,8 @@ pub struct ShaperDocument {
     pub rejected: Vec<RejectedBackEnd>,
     /// Access link.
     pub link: AccessLinkDescription,
+    /// Traffic classes with rates of their own (`--class`, `--classes`), in their order; a group is before its members.
+    pub traffic_classes: Vec<PlannedTrafficClass>,
     /// Treatment of received packets.
     pub receiving: IngressTreatment,
     /// Setup steps, in order.
@@ -95,6 +97,41 @@ pub struct AccessLinkDescription {
     pub mtu: u32,
     /// Round trip for which queues are tuned.
     pub round_trip_ns: u64,
+}
+
+/// Traffic class, or a group of classes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PlannedTrafficClass {
+    /// Selectors and name.
+    #[serde(flatten)]
+    pub class: TrafficClassIdentity,
+    /// Rates of sent packets, after `--oversubscribe`; `null` where they have no class.
+    pub up: Option<TrafficClassRates>,
+    /// Rates of received packets.
+    pub down: Option<TrafficClassRates>,
+}
+
+/// Selectors and name of a traffic class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TrafficClassIdentity {
+    /// Name; `null` for a class without one.
+    pub name: Option<String>,
+    /// Addresses, prefixes, `mark/NUMBER` and `dscp/NUMBER` of its packets; empty for a group.
+    pub selectors: Vec<String>,
+    /// Name of the group that it belongs to; `null` when it is directly below the link.
+    pub group: Option<String>,
+}
+
+/// Rates of a traffic class in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TrafficClassRates {
+    /// Guaranteed rate.
+    pub guaranteed_bits_per_second: f64,
+    /// Rate up to which it uses what others leave.
+    pub ceiling_bits_per_second: f64,
 }
 
 /// Treatment of received packets.

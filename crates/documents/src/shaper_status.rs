@@ -5,6 +5,8 @@ use linerate_shape::back_ends::BackEndId;
 use linerate_shape::policy::TrafficImportance;
 use serde::{Deserialize, Serialize};
 
+use super::shaper::{TrafficClassIdentity, TrafficClassRates};
+
 /// Version of this document's schema.
 pub const SCHEMA: u32 = 1;
 
@@ -60,8 +62,36 @@ pub struct DirectionStatus {
     pub interface_bits_per_second: Option<f64>,
     /// Ratio of the carried to the configured rate, 0 to 1 and a little more.
     pub realised: f64,
-    /// Classes or tins; one where there is no classification.
+    /// Classes or tins, without the traffic classes; one where there is no classification.
     pub classes: Vec<ClassStatus>,
+    /// Traffic classes with rates of their own (`--class`, `--classes`), in their order; a group is before its members.
+    pub traffic_classes: Vec<TrafficClassStatus>,
+}
+
+/// One traffic class, or a group with the sums of its members, in one direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TrafficClassStatus {
+    /// Selectors and name.
+    #[serde(flatten)]
+    pub class: TrafficClassIdentity,
+    /// Configured rates.
+    #[serde(flatten)]
+    pub rates: TrafficClassRates,
+    /// Rate that left the class.
+    pub carried_bits_per_second: f64,
+    /// Bytes sent since setup, as the kernel counts them; `null`, as the counters below, where the kernel has no such class.
+    pub sent_bytes: Option<u64>,
+    /// Packets sent since setup.
+    pub sent_packets: Option<u64>,
+    /// Packets dropped since setup.
+    pub dropped: Option<u64>,
+    /// Packets dropped during the interval.
+    pub dropped_now: Option<u64>,
+    /// Bytes in the queue.
+    pub backlog_bytes: Option<u64>,
+    /// Packets in the queue.
+    pub backlog_packets: Option<u64>,
 }
 
 /// One class, or one of CAKE's tins.

@@ -1,16 +1,19 @@
 //! JSON document of a shaper.
 
+use std::collections::BTreeMap;
+
 use linerate_documents::shape::ShapeVerification;
 use linerate_documents::shaper::{
-    AccessLinkDescription, IngressTreatment, MtuAdvice, PredictedDelay, RejectedBackEnd, SCHEMA, ShaperDocument,
-    ShaperOutcome, ShaperStep,
+    AccessLinkDescription, IngressTreatment, MtuAdvice, PlannedTrafficClass, PredictedDelay, RejectedBackEnd, SCHEMA,
+    ShaperDocument, ShaperOutcome, ShaperStep, TrafficClassIdentity, TrafficClassRates,
 };
 use linerate_model::direction::Direction;
 use linerate_shape::capability::ChosenBackEnd;
 use linerate_shape::link::AccessLink;
 use linerate_shape::mtu;
-use linerate_shape::plan::{CodepointTable, IngressControl, ShaperPlan};
+use linerate_shape::plan::{CodepointTable, IngressControl, PlannedClass, ShaperPlan};
 use linerate_shape::prediction::ClassPrediction;
+use linerate_shape::traffic_classes::TrafficClasses;
 use linerate_units::serde::nanoseconds;
 
 use super::line::RecordedShaper;
@@ -40,7 +43,7 @@ impl SetupOutcome {
 pub fn of(
     recorded: &RecordedShaper,
     choice: &ChosenBackEnd,
-    line: &AccessLink,
+    (line, classes): (&AccessLink, &TrafficClasses),
     became: SetupOutcome,
 ) -> ShaperDocument {
     let plan = &choice.plan;
@@ -55,6 +58,7 @@ pub fn of(
         back_end: plan.back_end,
         rejected: rejected.map(|one| RejectedBackEnd { back_end: one.back_end, reason: one.reason.clone() }).collect(),
         link: link_description(line),
+        traffic_classes: traffic_classes(plan, classes),
         receiving: receiving(&plan.receiving),
         steps: steps(plan),
         prediction: plan.prediction.classes.iter().map(predicted_delay).collect(),
@@ -62,6 +66,35 @@ pub fn of(
         differences: became.differences,
         verification: became.verification,
         notes: plan.notes.iter().cloned().chain(became.notes).collect(),
+    }
+}
+
+fn traffic_classes(plan: &ShaperPlan, classes: &TrafficClasses) -> Vec<PlannedTrafficClass> {
+    let [up, down] = [Direction::Up, Direction::Down].map(|direction| plan.traffic_classes(direction));
+    let rates = |planned: &BTreeMap<usize, &PlannedClass>, place| planned.get(&place).map(|class| class_rates(class));
+    let all = (0..classes.list().len()).map(|place| PlannedTrafficClass {
+        class: class_identity(classes, place),
+        up: rates(&up, place),
+        down: rates(&down, place),
+    });
+    all.collect()
+}
+
+/// Name, selectors and group of the class at this position.
+pub(crate) fn class_identity(classes: &TrafficClasses, place: usize) -> TrafficClassIdentity {
+    let class = &classes.list()[place];
+    TrafficClassIdentity {
+        name: class.name.clone(),
+        selectors: class.selectors.iter().map(ToString::to_string).collect(),
+        group: class.group.map(|group| classes.list()[group].title()),
+    }
+}
+
+/// Rates that are configured for a class.
+pub(crate) fn class_rates(class: &PlannedClass) -> TrafficClassRates {
+    TrafficClassRates {
+        guaranteed_bits_per_second: class.rate.bits_per_second(),
+        ceiling_bits_per_second: class.ceiling.unwrap_or(class.rate).bits_per_second(),
     }
 }
 

@@ -15,6 +15,7 @@ use linerate_shape::link::AccessLink;
 use linerate_shape::plan::{AggregatedPackets, CodepointTable, PlanCommand, PlannedOffload, ShaperPlan, changes};
 use linerate_shape::policy::TrafficPolicy;
 use linerate_shape::read_back::{self, QueueingDifference, QueueingFault};
+use linerate_shape::traffic_classes::TrafficClasses;
 use linerate_shape::verify::PerDirection;
 use linerate_sys::clock::realtime_now;
 use linerate_sys::command_reader::TrafficControl;
@@ -113,6 +114,11 @@ impl<'a> Shaper<'a> {
     /// Chosen back end with its plan, and the rejected ones.
     pub const fn choice(&self) -> &ChosenBackEnd {
         &self.choice
+    }
+
+    /// Traffic classes with rates of their own.
+    pub const fn traffic_classes(&self) -> &TrafficClasses {
+        &self.policy.classes
     }
 
     /// Request that it was planned for, with the rates that are set now.

@@ -83,29 +83,30 @@ pub(super) fn add_classes(builder: &mut DirectionBuilder<'_>, rate: BitRate, lea
     for (place, (class, rates)) in list.iter().zip(scaled(builder, rate)).enumerate() {
         let Some(rates) = rates else { continue };
         let parent = class.group.map_or(LINK_CLASS, handle);
-        add_class(builder, (parent, handle(place)), rates, class, leaf);
+        add_class(builder, (parent, place), rates, class, leaf);
     }
     add_filters(builder, list);
 }
 
 fn add_class(
     builder: &mut DirectionBuilder<'_>,
-    place: (QdiscHandle, QdiscHandle),
+    (parent, place): (QdiscHandle, usize),
     rates: ClassRates,
     class: &TrafficClass,
     leaf: &LeafQueue,
 ) {
     let importance = (!class.is_group()).then_some(TrafficImportance::Default);
     let pair = (rates.guaranteed.min(rates.ceiling), rates.ceiling);
-    let planned = htb_tree::class(builder, place, pair, (importance, importance.is_some()));
+    let handle = handle(place);
+    let planned = htb_tree::class(builder, (parent, handle), pair, (importance, importance.is_some()));
+    let planned = PlannedClass { traffic_class: Some(place), ..planned };
     let title = class.title();
     if class.is_group() {
-        builder.class(PlannedClass { importance: None, ..planned }, format!("the group {title}"));
+        builder.class(planned, format!("the group {title}"));
         return;
     }
     builder.class(planned, format!("the class {title}"));
     let options = (leaf.options)(builder.inputs, rates.ceiling, builder.direction).replace(FLOWS.0, FLOWS.1);
-    let (_, handle) = place;
     builder.discipline(
         (TcParent::At(handle), QdiscHandle::discipline(handle.minor)),
         leaf.kind,

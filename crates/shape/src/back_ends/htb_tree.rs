@@ -105,7 +105,18 @@ pub(super) fn class(
     );
     let options = options.split_whitespace().map(str::to_owned).collect();
     let device = builder.device.clone();
-    PlannedClass { device, parent, handle, kind: "htb", rate, ceiling: Some(ceiling), importance, options }
+    let traffic_class = None;
+    PlannedClass {
+        device,
+        parent,
+        handle,
+        kind: "htb",
+        rate,
+        ceiling: Some(ceiling),
+        importance,
+        traffic_class,
+        options,
+    }
 }
 
 /// Adds the discipline and the class of the link.

@@ -45,8 +45,18 @@ fn class(
     let options = arguments(&format!("rate {kilobits}kbit {rest}"));
     let device = builder.device.clone();
     let rate: BitRate = from_kilobits(kilobits);
-    builder
-        .class(PlannedClass { device, parent, handle, kind: "cbq", rate, ceiling: None, importance, options }, reason);
+    let class = PlannedClass {
+        device,
+        parent,
+        handle,
+        kind: "cbq",
+        rate,
+        ceiling: None,
+        importance,
+        traffic_class: None,
+        options,
+    };
+    builder.class(class, reason);
 }
 
 fn make(inputs: &PlanInputs<'_>, mut plan: ShaperPlan) -> ShaperPlan {

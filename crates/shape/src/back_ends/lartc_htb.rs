@@ -58,8 +58,18 @@ fn class(
     let options = arguments(&format!("rate {kilobits}kbit burst 6k {priority}"));
     let device = builder.device.clone();
     let rate = from_kilobits(kilobits);
-    builder
-        .class(PlannedClass { device, parent, handle, kind: "htb", rate, ceiling: None, importance, options }, reason);
+    let class = PlannedClass {
+        device,
+        parent,
+        handle,
+        kind: "htb",
+        rate,
+        ceiling: None,
+        importance,
+        traffic_class: None,
+        options,
+    };
+    builder.class(class, reason);
 }
 
 /// Adds both leaves of both versions.

@@ -5,6 +5,8 @@ mod codepoint_table;
 mod command;
 mod handle;
 
+use std::collections::BTreeMap;
+
 pub use linerate_model::change::intermediate_device;
 use linerate_model::direction::Direction;
 use linerate_units::BitRate;
@@ -134,6 +136,8 @@ pub struct PlannedClass {
     pub ceiling: Option<BitRate>,
     /// Importance of its traffic; `None` for an inner class.
     pub importance: Option<TrafficImportance>,
+    /// Position of its traffic class in the policy's list; `None` for a class of the plan itself.
+    pub traffic_class: Option<usize>,
     /// `tc` options after the kind, including rate and ceiling.
     pub options: Vec<String>,
 }
@@ -284,6 +288,14 @@ impl ShaperPlan {
             PlannedObject::Class(class) => Some(class),
             _ => None,
         })
+    }
+
+    /// Classes of the policy's traffic classes in a direction, by their position in the list.
+    #[must_use]
+    pub fn traffic_classes(&self, direction: Direction) -> BTreeMap<usize, &PlannedClass> {
+        let device = self.shaped_device(direction);
+        let here = self.classes().filter(|class| Some(class.device.as_str()) == device);
+        here.filter_map(|class| Some((class.traffic_class?, class))).collect()
     }
 
     /// Filters of the plan.

@@ -36,7 +36,10 @@ fn a_file_has_groups_addresses_marks_and_codepoints() {
     assert!(classes.has_marks(Direction::Up) && classes.has_addresses(Direction::Down));
     assert_eq!(classes.check_sums(link(103.0, 22.0)), Ok(()));
     let error = classes.check_sums(link(102.0, 22.0)).expect_err("too much");
-    assert_eq!(error, "the 3 classes below the link have 103 Mbit/s down guaranteed together, more than its 102 Mbit/s");
+    assert_eq!(
+        error,
+        "the 3 classes below the link have 103 Mbit/s down guaranteed together, more than its 102 Mbit/s"
+    );
 }
 
 #[test]
@@ -135,7 +138,10 @@ fn rates_above_the_links_are_scaled() {
     let text = "match,name,group,down\ngroup,x,,60M\n10.0.0.1,,x,60M:80M\n10.0.0.2,,x,60M\n10.0.0.3,,,40M\n";
     let mut classes = parse_class_file(text).expect("good");
     let error = classes.check_sums(link(100.0, 1.0)).expect_err("too much");
-    assert_eq!(error, "the 2 classes below the group 'x' (line 2) have 120 Mbit/s down guaranteed together, more than its 60.0 Mbit/s");
+    assert_eq!(
+        error,
+        "the 2 classes below the group 'x' (line 2) have 120 Mbit/s down guaranteed together, more than its 60.0 Mbit/s"
+    );
     classes.oversubscribes = true;
     assert_eq!(classes.check_sums(link(50.0, 1.0)), Ok(()));
     let scaled = classes.scaled(Direction::Down, megabits(50.0));

@@ -34,6 +34,23 @@ const TIN_BASE_DELAY: u16 = 20;
 /// Disciplines whose "classes" are single flows, made up for the listing: one for each flow that waits.
 const FLOW_CLASS_KINDS: [&str; 5] = ["cake", "fq_codel", "sfq", "choke", "sfb"];
 
+/// Disciplines without classes. A request to list them costs as much as that for a whole tree, and a tree has one for each
+/// of thousands of classes.
+const CLASSLESS_KINDS: [&str; 12] = [
+    "bfifo",
+    "pfifo",
+    "pfifo_fast",
+    "pfifo_head_drop",
+    "noqueue",
+    "fq",
+    "fq_pie",
+    "pie",
+    "codel",
+    "gred",
+    "dualpi2",
+    "hhf",
+];
+
 /// One queueing discipline or class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueSample {
@@ -166,7 +183,10 @@ fn failure(interface: &str, cause: io::Error) -> Error {
 
 /// The disciplines that may have classes of their own.
 fn with_classes(disciplines: &[QueueSample]) -> Vec<(u16, u16)> {
-    let may_have = |reading: &&QueueSample| !FLOW_CLASS_KINDS.contains(&reading.kind.as_str());
+    let may_have = |reading: &&QueueSample| {
+        let kind = reading.kind.as_str();
+        !FLOW_CLASS_KINDS.contains(&kind) && !CLASSLESS_KINDS.contains(&kind)
+    };
     disciplines.iter().filter(may_have).map(|reading| reading.handle).filter(|(major, _)| *major != 0).collect()
 }
 

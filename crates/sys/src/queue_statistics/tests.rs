@@ -139,3 +139,21 @@ fn a_tree_and_what_passes_it() {
     };
     chain.near.within(within).expect("entered");
 }
+
+/// A tree of thousands of classes has a plain queue for each: one request lists them all.
+#[test]
+fn only_disciplines_with_classes_are_asked_for_them() {
+    let discipline = |kind: &str, major| QueueSample {
+        is_class: false,
+        kind: kind.to_owned(),
+        handle: (major, 0),
+        parent: None,
+        statistics: QueueStatistics::default(),
+        marked: None,
+        tins: Vec::new(),
+        limit: None,
+    };
+    let tree =
+        [discipline("htb", 1), discipline("bfifo", 0x1000), discipline("fq_codel", 0x1001), discipline("prio", 5)];
+    assert_eq!(with_classes(&tree), [(1, 0), (5, 0)]);
+}

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod autorate;
+mod class_table;
 mod guide;
 mod link_arguments;
 mod off;

@@ -3,6 +3,8 @@
 use linerate_model::direction::Direction;
 use std::fmt::Write as _;
 
+use super::class_table;
+
 use linerate_documents::shaper::{MtuAdvice, PredictedDelay, ShaperDocument, ShaperOutcome};
 use linerate_report::text::{MAX_SUMMARY_LINES, wrap_text};
 use linerate_report::throughput_text::TextStyle;
@@ -23,6 +25,11 @@ pub(crate) struct PlanPage {
 impl PlanPage {
     pub(crate) fn new(style: TextStyle) -> Self {
         Self { text: String::new(), width: usize::from(style.width.get()).clamp(40, MAX_WIDTH), style }
+    }
+
+    /// Width in columns.
+    pub(crate) const fn width(&self) -> usize {
+        self.width
     }
 
     pub(crate) fn paragraph(&mut self, indent: usize, words: &str) {
@@ -77,6 +84,7 @@ pub(crate) fn plan(document: &ShaperDocument, plan: &ShaperPlan, line: &AccessLi
     let mut page = PlanPage::new(style);
     page.heading(&format!("{}: {}", plan.device, rates(line)));
     page.entry(2, "with", 12, plan.back_end.name());
+    class_table::plan(&mut page, &document.traffic_classes, true);
     for rejected in &document.rejected {
         page.entry(2, "not", 12, &format!("{}: {}", rejected.back_end, rejected.reason));
     }
@@ -116,11 +124,14 @@ pub(crate) fn head(plan: &ShaperPlan, line: &AccessLink, style: TextStyle) -> St
     page.text()
 }
 
-/// Renders the plan in at most twelve lines: rates, back end, expected delays, notes.
+/// Renders the plan in at most twelve lines and those of the traffic classes: rates, back end, expected delays, notes.
 pub(crate) fn summary(document: &ShaperDocument, plan: &ShaperPlan, line: &AccessLink, style: TextStyle) -> String {
     let mut page = PlanPage::new(style);
     page.heading(&format!("{}: {}", plan.device, rates(line)));
     page.entry(2, "with", 12, plan.back_end.name());
+    let head_lines = page.text.lines().count();
+    class_table::plan(&mut page, &document.traffic_classes, false);
+    let class_lines = page.text.lines().count() - head_lines;
     let mut end = PlanPage::new(style);
     if document.outcome == ShaperOutcome::Planned {
         end.paragraph(2, "Nothing was changed. -v prints the plan with each command, --script a script.");
@@ -141,7 +152,7 @@ pub(crate) fn summary(document: &ShaperDocument, plan: &ShaperPlan, line: &Acces
         let mut part = PlanPage::new(style);
         part.entry(2, head, 12, &text);
         let part = part.text();
-        if page.text.lines().count() + part.lines().count() + end.lines().count() <= MAX_SUMMARY_LINES {
+        if page.text.lines().count() + part.lines().count() + end.lines().count() <= MAX_SUMMARY_LINES + class_lines {
             page.text.push_str(&part);
         }
     }
@@ -184,6 +195,8 @@ fn tree(page: &mut PlanPage, plan: &ShaperPlan, direction: Direction) {
                     lines.push((format!("{}{rate}", one.kind), step.reason.clone()));
                 }
             }
+            // They have a table of their own.
+            PlannedObject::Class(class) if class.traffic_class.is_some() => {}
             PlannedObject::Class(class) if class.importance.is_some() || class.ceiling.is_none() => {
                 let ceiling = class.ceiling.map_or_else(String::new, |rate| format!(", up to {}", display::rate(rate)));
                 let name = class.importance.map_or("all", linerate_shape::policy::TrafficImportance::name);

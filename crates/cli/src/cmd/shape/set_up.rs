@@ -72,7 +72,7 @@ fn request(arguments: &ShapeArguments, device: &str) -> Result<SetUpRequest, Sha
 /// Prints what was planned and what has become of it.
 pub(super) fn show(shaper: &Shaper<'_>, how: &ShapeOptions, became: SetupOutcome, proof: Option<&VerifyOutcome>) {
     let outcome = became.outcome;
-    let document = document::of(shaper.recorded(), shaper.choice(), shaper.line(), became);
+    let document = document::of(shaper.recorded(), shaper.choice(), (shaper.line(), shaper.traffic_classes()), became);
     if how.json {
         print_json(DocumentKind::Shaper, &document);
         return;

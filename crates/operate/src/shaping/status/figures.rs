@@ -2,16 +2,20 @@
 
 use core::time::Duration;
 use linerate_model::direction::Direction;
+use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_documents::shaper_status::{ClassStatus, DirectionStatus, ShaperClassName};
+use linerate_documents::shaper_status::{ClassStatus, DirectionStatus, ShaperClassName, TrafficClassStatus};
+use linerate_model::environment::QueueStatistics;
 use linerate_model::host::processors::ProcessorTicks;
 use linerate_shape::link::AccessLink;
 use linerate_shape::plan::{PlannedClass, QdiscHandle, ShaperPlan};
+use linerate_shape::traffic_classes::TrafficClasses;
 use linerate_sys::queue_statistics::{CakeTin, QueueSample};
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, Ratio};
 
 use super::sample::ShaperSample;
+use crate::shaping::document::{class_identity, class_rates};
 
 /// Share of the interface's bytes seen by the tree below which traffic bypasses it.
 const MAX_BYPASS_SHARE: f64 = 0.8;
@@ -34,7 +38,12 @@ pub(super) struct ShaperFigures {
 }
 
 /// Computes the figures between two samples.
-pub(super) fn of(plan: &ShaperPlan, line: &AccessLink, before: &ShaperSample, after: &ShaperSample) -> ShaperFigures {
+pub(super) fn of(
+    (plan, traffic_classes): (&ShaperPlan, &TrafficClasses),
+    line: &AccessLink,
+    before: &ShaperSample,
+    after: &ShaperSample,
+) -> ShaperFigures {
     let time = after.at.since(before.at);
     let mut figures = ShaperFigures { busiest: busiest(before, after), ..ShaperFigures::default() };
     for direction in Direction::BOTH {
@@ -55,6 +64,7 @@ pub(super) fn of(plan: &ShaperPlan, line: &AccessLink, before: &ShaperSample, af
             interface_bits_per_second: interface.map(BitRate::bits_per_second),
             realised: carried.bits_per_second() / set.bits_per_second(),
             classes: now.classes(device),
+            traffic_classes: now.traffic_classes(traffic_classes, direction),
         });
     }
     let is_used = figures.directions.iter().any(|one| one.realised > MIN_USED_SHARE);
@@ -130,13 +140,13 @@ impl DirectionSamples<'_> {
                 .map(|(number, tin)| self.tin((number, count), before.get(number), tin))
                 .collect();
         }
-        let named = |class: &&PlannedClass| class.device == device && class.importance.is_some();
-        let leaves: Vec<&PlannedClass> = self
-            .plan
-            .classes()
-            .filter(named)
-            .filter(|class| !self.plan.classes().any(|other| is_below(other, class)))
-            .collect();
+        let parents: BTreeSet<QdiscHandle> =
+            self.plan.classes().filter(|class| class.device == device).map(|class| class.parent).collect();
+        let is_named = |class: &&PlannedClass| {
+            class.device == device && class.importance.is_some() && class.traffic_class.is_none()
+        };
+        let leaves: Vec<&PlannedClass> =
+            self.plan.classes().filter(is_named).filter(|class| !parents.contains(&class.handle)).collect();
         if leaves.is_empty() {
             return vec![self.group(ShaperClassName::All, self.set, &[])];
         }
@@ -150,6 +160,46 @@ impl DirectionSamples<'_> {
             }
         }
         groups.iter().map(|(name, rate, handles)| self.group(*name, *rate, handles)).collect()
+    }
+
+    /// Traffic classes, from one list of the kernel's counters. HTB counts what a group sends, not what waits there or is
+    /// dropped: that is the sum of its members.
+    fn traffic_classes(&self, classes: &TrafficClasses, direction: Direction) -> Vec<TrafficClassStatus> {
+        let (before, after) = (class_counters(self.before), class_counters(self.after));
+        let planned = self.plan.traffic_classes(direction);
+        let counters = |place: &usize, of: &BTreeMap<QdiscHandle, QueueStatistics>| {
+            planned.get(place).and_then(|class| of.get(&class.handle)).copied()
+        };
+        let mut waiting: BTreeMap<usize, WaitingAndDropped> = BTreeMap::new();
+        for (place, class) in classes.list().iter().enumerate().rev() {
+            let now = counters(&place, &after).unwrap_or_default();
+            let since = now.dropped.get().saturating_sub(counters(&place, &before).unwrap_or_default().dropped.get());
+            let own = [now.backlog.get(), now.backlog_packets.get(), now.dropped.get(), since];
+            let below = waiting.get(&place).copied().unwrap_or_default();
+            let total = if class.is_group() { below } else { own };
+            waiting.insert(place, total);
+            if let Some(group) = class.group {
+                let sum = waiting.entry(group).or_default();
+                sum.iter_mut().zip(total).for_each(|(sum, more)| *sum += more);
+            }
+        }
+        let status = |(place, class): (&usize, &&PlannedClass)| {
+            let (now, then) = (counters(place, &after), counters(place, &before).unwrap_or_default());
+            let [backlog_bytes, backlog_packets, dropped, dropped_now] =
+                waiting.get(place).copied().unwrap_or_default().map(|count| now.map(|_| count));
+            TrafficClassStatus {
+                class: class_identity(classes, *place),
+                rates: class_rates(class),
+                carried_bits_per_second: now.map_or(0.0, |now| self.rate(then.sent, now.sent).bits_per_second()),
+                sent_bytes: now.map(|now| now.sent.get()),
+                sent_packets: now.map(|now| now.packets.get()),
+                dropped,
+                dropped_now,
+                backlog_bytes,
+                backlog_packets,
+            }
+        };
+        planned.iter().map(status).collect()
     }
 
     /// Sums classes of the same importance; without any, the root alone.
@@ -202,12 +252,16 @@ impl DirectionSamples<'_> {
     }
 }
 
-fn is_below(other: &PlannedClass, class: &PlannedClass) -> bool {
-    other.device == class.device && other.parent == class.handle
-}
-
 const fn handle((major, minor): (u16, u16)) -> QdiscHandle {
     QdiscHandle { major, minor }
+}
+
+/// Bytes and packets that wait, and packets dropped since setup and during the interval.
+type WaitingAndDropped = [u64; 4];
+
+/// Counters of each class.
+fn class_counters(samples: &[QueueSample]) -> BTreeMap<QdiscHandle, QueueStatistics> {
+    samples.iter().filter(|one| one.is_class).map(|one| (handle(one.handle), one.statistics)).collect()
 }
 
 /// CAKE's tin names (`tc -s qdisc`), the lowest first.

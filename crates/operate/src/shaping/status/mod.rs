@@ -76,7 +76,7 @@ impl<'a> ObservedShaper<'a> {
         let ShaperReadings { shaper, before } = self.readings.as_mut().map_err(|error| error.clone())?;
         let after = ShaperSample::read(shaper.plan())?;
         let interval = after.at.since(before.at);
-        let mut figures = figures::of(shaper.plan(), shaper.line(), before, &after);
+        let mut figures = figures::of((shaper.plan(), shaper.traffic_classes()), shaper.line(), before, &after);
         figures.warnings.extend(slow_link_warning(shaper));
         figures.warnings.extend(intermediate_device_warning(shaper.plan()));
         *before = after;

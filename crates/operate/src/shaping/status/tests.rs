@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use linerate_documents::shaper_status::ShaperClassName;
+use linerate_model::direction::Direction;
 use linerate_model::environment::{DirectionCounters, InterfaceCounters, QueueStatistics};
 use linerate_shape::back_ends::{BackEndId, DeviceProperties, PlanInputs};
 use linerate_shape::capability::{KernelCapabilities, choose};
 use linerate_shape::link::AccessLink;
 use linerate_shape::plan::ShaperPlan;
 use linerate_shape::policy::{TrafficImportance, TrafficPolicy};
+use linerate_shape::traffic_classes::{TrafficClasses, parse_class_file};
 use linerate_sys::queue_statistics::{CakeTin, QueueSample};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount};
 
@@ -21,7 +23,11 @@ fn line() -> AccessLink {
 }
 
 fn plan(back_end: BackEndId) -> ShaperPlan {
-    let (line, policy) = (line(), TrafficPolicy { trust_marks: true, ..TrafficPolicy::default() });
+    plan_with(back_end, TrafficClasses::default())
+}
+
+fn plan_with(back_end: BackEndId, classes: TrafficClasses) -> ShaperPlan {
+    let (line, policy) = (line(), TrafficPolicy { trust_marks: true, classes, ..TrafficPolicy::default() });
     let (capabilities, device) = (KernelCapabilities::all_features(), DeviceProperties::ethernet("eth0"));
     let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &device };
     choose(&inputs, Some(back_end)).expect("a plan").plan
@@ -52,7 +58,7 @@ fn sample(seconds: u64, interface: u64, up: Vec<QueueSample>) -> ShaperSample {
 }
 
 fn figures(back_end: BackEndId, before: &ShaperSample, after: &ShaperSample) -> ShaperFigures {
-    of(&plan(back_end), &line(), before, after)
+    of((&plan(back_end), &TrafficClasses::default()), &line(), before, after)
 }
 
 /// 1 500 000 bytes in two seconds are 6 Mbit/s: three quarters of 8.
@@ -123,4 +129,43 @@ fn tins_have_names_and_their_own_delays() {
     let voice = &classes[3];
     assert!((voice.carried_bits_per_second - 24_000.0).abs() < 1e-6);
     assert_eq!((voice.delay_ns, voice.peak_delay_ns, voice.dropped_now), (3_000_000, Some(6_000_000), 3));
+}
+
+/// The kernel counts what a group sends, but not what waits or is dropped below it.
+#[test]
+fn traffic_classes_have_their_own_figures() {
+    let file = "match,name,group,down,up\ngroup,ACME,,20M,2M:4M\n192.0.2.7,office,ACME,20M,1M:4M\n192.0.2.8,,,,1M\n";
+    let classes = parse_class_file(file).expect("good");
+    let plan = plan_with(BackEndId::HtbBfifo, classes.clone());
+    let planned = plan.traffic_classes(Direction::Up);
+    let place = |number| (planned[&number].handle.major, planned[&number].handle.minor);
+    let tree = |sent: u64, dropped: u64| {
+        let mut group = queue(true, place(0), Some((1, 1)), sent);
+        let mut member = queue(true, place(1), Some(place(0)), sent);
+        member.statistics.dropped = PacketCount::new(dropped);
+        member.statistics.backlog = ByteCount::new(4500);
+        member.statistics.backlog_packets = PacketCount::new(3);
+        (group.statistics.packets, member.statistics.packets) =
+            (PacketCount::new(sent / 1500), PacketCount::new(sent / 1500));
+        vec![queue(false, (1, 0), None, sent), group, member]
+    };
+    let (before, after) = (sample(0, 0, tree(0, 1)), sample(1, 375_000, tree(375_000, 8)));
+    let figures = of((&plan, &classes), &line(), &before, &after);
+    let up = &figures.directions[0];
+    assert!(
+        up.classes.iter().all(|class| class.carried_bits_per_second < 1.0),
+        "not among the others: {:?}",
+        up.classes
+    );
+    let [group, office, other] = &up.traffic_classes[..] else { panic!("{:?}", up.traffic_classes) };
+    for class in [group, office] {
+        assert!((class.carried_bits_per_second - 3e6).abs() < 1.0, "{class:?}");
+        assert_eq!((class.sent_bytes, class.sent_packets), (Some(375_000), Some(250)));
+        assert_eq!((class.dropped, class.dropped_now, class.backlog_bytes), (Some(8), Some(7), Some(4500)));
+        assert_eq!(class.backlog_packets, Some(3));
+    }
+    assert_eq!((group.class.selectors.len(), office.class.group.as_deref()), (0, Some("ACME")));
+    assert_eq!((office.rates.guaranteed_bits_per_second, office.rates.ceiling_bits_per_second), (1e6, 4e6));
+    assert_eq!((other.class.selectors[0].as_str(), other.sent_bytes), ("192.0.2.8", None), "not in the sample");
+    assert_eq!(figures.directions[1].traffic_classes.len(), 2, "the third has no rate down");
 }

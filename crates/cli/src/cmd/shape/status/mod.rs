@@ -40,7 +40,7 @@ pub(crate) fn run(device: Option<&str>, how: &ShapeOptions) -> Result<ExitStatus
 fn show(mut looked: Vec<ObservedShaper<'_>>, how: &ShapeOptions) -> Result<ExitStatus, ShapeError> {
     let stop = InterruptSignals::install()?;
     if !how.json && !how.once && terminal::is_terminal(&io::stdout()) {
-        return show_live(&mut looked, stop);
+        return show_live(&mut looked, how.verbose, stop);
     }
     if poll::wait_for(&stop, PollInterest::READ, Some(SAMPLE_INTERVAL))? {
         return Ok(ExitStatus::Partial);
@@ -49,7 +49,7 @@ fn show(mut looked: Vec<ObservedShaper<'_>>, how: &ShapeOptions) -> Result<ExitS
     if how.json {
         print_json(DocumentKind::ShaperStatus, &document);
     } else {
-        console::data(&text::of(&document, console::data_style()));
+        console::data(&text::of(&document, console::data_style(), how.verbose));
     }
     let is_well = document.shapers.iter().all(|one| one.differences.is_empty() && one.warnings.is_empty());
     Ok(if is_well { ExitStatus::Success } else { ExitStatus::Missed })
@@ -68,7 +68,11 @@ fn report_no_shaper(device: Option<&str>, how: &ShapeOptions) -> ExitStatus {
     if device.is_some() { ExitStatus::Missed } else { ExitStatus::Success }
 }
 
-fn show_live(looked: &mut [ObservedShaper<'_>], stop: InterruptSignals) -> Result<ExitStatus, ShapeError> {
+fn show_live(
+    looked: &mut [ObservedShaper<'_>],
+    verbose: bool,
+    stop: InterruptSignals,
+) -> Result<ExitStatus, ShapeError> {
     let mut view = FullScreen::enter(ControlKeys::Keys)?;
     let mut next = clock::monotonic_now() + SAMPLE_INTERVAL;
     let mut round = 0_u32;
@@ -94,7 +98,7 @@ fn show_live(looked: &mut [ObservedShaper<'_>], stop: InterruptSignals) -> Resul
         next = clock::monotonic_now() + SAMPLE_INTERVAL;
         let document = document(looked, round.is_multiple_of(COMPARISON_PERIOD));
         round += 1;
-        lines = text::of(&document, console::data_style()).lines().map(str::to_owned).collect();
+        lines = text::of(&document, console::data_style(), verbose).lines().map(str::to_owned).collect();
         lines.extend([String::new(), "q quits".to_owned()]);
     }
 }
