@@ -169,6 +169,8 @@ pub struct PredictedDelay {
     pub load: PhaseKind,
     /// Importance.
     pub importance: TrafficImportance,
+    /// True for packets with ECT(1) in a dual queue; all others have entries of their own.
+    pub l4s: bool,
     /// True when the times include the idle round trip; else they are added to it.
     pub includes_idle: bool,
     /// Serialisation time of a full packet: the lower bound.

@@ -142,6 +142,7 @@ fn predicted_delay(class: &ClassPrediction) -> PredictedDelay {
     PredictedDelay {
         load: class.load,
         importance: class.importance,
+        l4s: class.l4s,
         includes_idle: class.idle.is_some(),
         packet_ns: nanoseconds(class.serialisation),
         mean_ns: nanoseconds(class.mean),

@@ -11,7 +11,7 @@ use crate::plan::{
     PlannedFilter, PlannedObject, PlannedOffload, QdiscHandle, ShaperPlan, TcParent, arguments,
 };
 use crate::policy::TrafficImportance;
-use crate::prediction::{ClassBehaviour, ShaperTurn};
+use crate::prediction::{ClassBehaviour, L4S_MEAN_QUEUE, ShaperTurn};
 
 /// Size of aggregated packets from segmentation and receive offload.
 const AGGREGATE_SIZE: ByteCount = ByteCount::new(65_536);
@@ -109,9 +109,25 @@ impl<'a> DirectionBuilder<'a> {
         own_queue: Duration,
     ) {
         let (direction, packet, acknowledgements) = (self.direction, self.packet_time(), self.acknowledgement_time());
-        let behaviour =
-            ClassBehaviour { direction, importance, packet, turn, acknowledgements, shared_queue, own_queue };
-        self.behaviours.push(behaviour);
+        self.behaviours.push(ClassBehaviour {
+            direction,
+            importance,
+            l4s: false,
+            packet,
+            turn,
+            acknowledgements,
+            shared_queue,
+            own_queue,
+        });
+    }
+
+    /// Records how a dual queue treats packets with ECT(1), each of which it marks from a delay of `step` on.
+    pub(super) fn predict_l4s(&mut self, step: Duration) {
+        let own_queue = step + self.packet_time();
+        self.predict(TrafficImportance::Default, (ShaperTurn::Next, step.mul_f64(L4S_MEAN_QUEUE)), own_queue);
+        if let Some(behaviour) = self.behaviours.last_mut() {
+            behaviour.l4s = true;
+        }
     }
 
     /// Time of the acknowledgements of the other direction that accumulate during one full packet and themselves: one for

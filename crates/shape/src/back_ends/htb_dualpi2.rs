@@ -61,6 +61,7 @@ fn shape(builder: &mut DirectionBuilder<'_>) {
     for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
         builder.predict(importance, (ShaperTurn::Next, target), own.max(target));
     }
+    builder.predict_l4s(builder.inputs.policy.queues.dual.of(builder.direction).step());
     builder.note("Only packets with ECT(1) wait briefly: a ping waits in the queue of the classic traffic.");
 }
 
@@ -109,6 +110,23 @@ mod tests {
     fn defaults_need_no_option() {
         let plan = plan(BackEndId::HtbDualpi2, QueueOptions::default()).expect("a plan");
         assert_eq!(options_of(&plan, "eth0"), "");
+    }
+
+    /// The point of a dual queue: 0.3 ms for the current packet of 0.6, and 0.25 of a threshold of 1 ms.
+    #[test]
+    fn packets_with_ect1_have_a_prediction_of_their_own() {
+        let mean = |dual: &str| {
+            let both = dual.parse().expect("valid");
+            let queues = QueueOptions { dual: PerDirection { up: both, down: both }, ..QueueOptions::default() };
+            let prediction = plan(BackEndId::HtbDualpi2, queues).expect("a plan").prediction;
+            let l4s: Vec<_> = prediction.classes.iter().filter(|one| one.l4s).collect();
+            assert_eq!(l4s.len(), 3, "up, down and both");
+            let classic = prediction.class(Direction::Up, TrafficImportance::Default).expect("predicted");
+            assert!(!classic.l4s && classic.mean > Duration::from_millis(15), "{classic:?}");
+            (l4s[0].mean.as_micros(), l4s[0].max.as_micros())
+        };
+        assert_eq!(mean("step=1ms"), (552, 2605));
+        assert_eq!(mean("step=4ms"), (1302, 8605));
     }
 
     #[test]

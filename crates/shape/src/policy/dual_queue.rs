@@ -32,6 +32,8 @@ pub struct DualQueueOptions {
 
 /// Largest gain, in 1/256 Hz.
 const MAX_GAIN: u32 = 255 << 8;
+/// The kernel's threshold of the low-latency queue.
+const DEFAULT_STEP: Duration = Duration::from_millis(1);
 /// Longest time of an option.
 const MAX_TIME: Duration = Duration::from_secs(1);
 
@@ -40,6 +42,12 @@ impl DualQueueOptions {
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Delay of the low-latency queue above which each of its packets is marked.
+    #[must_use]
+    pub fn step(&self) -> Duration {
+        self.step.unwrap_or(DEFAULT_STEP)
     }
 
     /// These options, and those of `later` where it has a value.

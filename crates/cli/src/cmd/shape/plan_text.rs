@@ -146,8 +146,11 @@ pub(crate) fn summary(document: &ShaperDocument, plan: &ShaperPlan, line: &Acces
     }
     parts.extend(document.notes.iter().map(|note| ("note", note.clone())));
     let first = document.prediction.first().map(|one| one.importance);
-    let interactive = document.prediction.iter().filter(|one| Some(one.importance) == first);
-    parts.extend(interactive.map(|one| ("expected", expected(one))));
+    let interactive = document.prediction.iter().filter(|one| Some(one.importance) == first && !one.l4s);
+    parts.extend(interactive.map(|one| {
+        let l4s = document.prediction.iter().find(|other| other.l4s && other.load == one.load);
+        ("expected", l4s.map_or_else(|| expected(one), |l4s| expected_of_both(l4s, one)))
+    }));
     for (head, text) in parts {
         let mut part = PlanPage::new(style);
         part.entry(2, head, 12, &text);
@@ -169,6 +172,20 @@ fn expected(one: &PredictedDelay) -> String {
         time(one.mean_ns),
         time(one.longest_ns),
         one.load.name()
+    )
+}
+
+/// Expected delays of a dual queue in one sentence: no packet has another one.
+fn expected_of_both(l4s: &PredictedDelay, classic: &PredictedDelay) -> String {
+    let time = |nanoseconds| display::duration(core::time::Duration::from_nanos(nanoseconds));
+    let added = if l4s.includes_idle { "" } else { " more than idle" };
+    format!(
+        "packets with ECT(1) wait {} on average, {} at most{added}; all others {} and {} ({} full)",
+        time(l4s.mean_ns),
+        time(l4s.longest_ns),
+        time(classic.mean_ns),
+        time(classic.longest_ns),
+        l4s.load.name()
     )
 }
 
@@ -256,7 +273,8 @@ fn delays(page: &mut PlanPage, document: &ShaperDocument) {
 
 fn delay(one: &PredictedDelay) -> String {
     let time = |nanoseconds| display::duration(core::time::Duration::from_nanos(nanoseconds));
-    let name = format!("{}, {}", one.load.name(), one.importance.name());
+    let class = if one.l4s { "ECT(1)" } else { one.importance.name() };
+    let name = format!("{}, {class}", one.load.name());
     let (mean, longest) = (time(one.mean_ns), time(one.longest_ns));
     format!("  {name:<21}{mean:>11}{longest:>11}{:>15}{:>15}", time(one.packet_ns), time(one.own_queue_ns))
 }

@@ -8,6 +8,7 @@ use linerate_engine::load::{ClassRoundTrips, LoadTestSamples};
 use linerate_shape::link::AccessLink;
 use linerate_shape::plan::{IngressControl, ShaperPlan};
 use linerate_shape::policy::TrafficImportance;
+use linerate_shape::prediction::ClassPrediction;
 use linerate_shape::read_back::{self, QueueingFault};
 use linerate_shape::verify::{
     ClassDelays, PathMeasurement, PerDirection, PhaseMeasurement, PlanDifference, PlanDifferenceKind,
@@ -76,7 +77,8 @@ pub(super) fn predicted(plan: &ShaperPlan) -> PerDirection<Option<Duration>> {
 
 /// Predicted longest delay of best-effort probes above idle, under the worst load.
 pub(super) fn longest_predicted(plan: &ShaperPlan) -> Duration {
-    let best_effort = plan.prediction.classes.iter().filter(|class| class.importance == TrafficImportance::Default);
+    let is_best_effort = |class: &&ClassPrediction| class.importance == TrafficImportance::Default && !class.l4s;
+    let best_effort = plan.prediction.classes.iter().filter(is_best_effort);
     best_effort.map(|class| class.max.saturating_sub(class.idle.unwrap_or_default())).max().unwrap_or_default()
 }
 
