@@ -108,7 +108,8 @@ pub struct SoftirqTime {
     pub interrupted_ns: Option<u64>,
     /// Number of runs.
     pub runs: u64,
-    /// Name of the device interrupt that this processor handled most often meanwhile; `None` where none was.
+    /// Name of the interrupt that this processor handled most often meanwhile, of the devices that raise this vector: network
+    /// interfaces for `NET_RX` and `NET_TX`, disks for `BLOCK`. `None` where none did, and for other vectors.
     pub interrupt: Option<String>,
 }
 

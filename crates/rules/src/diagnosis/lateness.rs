@@ -130,10 +130,11 @@ impl<'o> TransferEvidence<'o> {
         let list: Vec<String> = occupants.iter().take(named).map(Occupant::text).collect();
         let softirq = softirq_on(events, first.row.processor).map_or_else(String::new, |(one, used)| {
             format!(
-                "; processor {} spent {} of the time in {}, for packets of this transfer or of others",
+                "; processor {} spent {} of the time in {}{}",
                 first.row.processor,
                 percent_of(used),
-                softirq_name(one)
+                softirq_name(one),
+                softirq_purpose(one)
             )
         });
         Some(format!("{}{softirq}", list.join(", ")))
@@ -145,10 +146,11 @@ impl<'o> TransferEvidence<'o> {
         let one = events.softirqs.as_deref()?.iter().max_by_key(|one| one.interrupted_ns)?;
         let used = share(one.interrupted_ns?, events.traced_ns).filter(|used| *used >= MIN_INTERRUPTED_SHARE)?;
         Some(format!(
-            "{} of the time {} on processor {} interrupted it, for packets of this transfer or of others",
+            "{} of the time {} on processor {} interrupted it{}",
             percent_of(used),
             softirq_name(one),
-            one.processor
+            one.processor,
+            softirq_purpose(one)
         ))
     }
 
@@ -169,6 +171,11 @@ fn softirq_on(events: &KernelEvents, processor: u32) -> Option<(&SoftirqTime, f6
 pub(super) fn softirq_name(one: &SoftirqTime) -> String {
     let device = one.interrupt.as_deref().map(|name| format!(" (device interrupt {})", printable(name)));
     format!("the software interrupt {}{}", printable(&one.vector), device.unwrap_or_default())
+}
+
+/// Work of a software interrupt for the network; empty for vectors of timers, disks and the kernel itself.
+fn softirq_purpose(one: &SoftirqTime) -> &'static str {
+    if one.vector.starts_with("NET_") { ", for packets of this transfer or of others" } else { "" }
 }
 
 pub(super) fn share(part: u64, whole: u64) -> Option<f64> {

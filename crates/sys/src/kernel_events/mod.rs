@@ -7,6 +7,7 @@
 mod assembler;
 mod bpf;
 mod by_flow;
+pub mod fuzzing;
 mod interrupts;
 mod maps;
 mod programs;
@@ -27,7 +28,7 @@ use crate::clock;
 use crate::error::{Error, Result};
 use bpf::{AttachedProgram, ProgramInput};
 pub use by_flow::FlowEventWatch;
-use interrupts::InterruptCounts;
+use interrupts::{DeviceInterrupts, InterruptCounts};
 use maps::EventMaps;
 use programs::{EventScope, PROGRAMS, TracedProcesses};
 use tracefs::Tracefs;
@@ -63,6 +64,7 @@ pub struct KernelEventWatch {
     vectors: BTreeMap<u32, String>,
     reasons: BTreeMap<u32, String>,
     interrupts: InterruptCounts,
+    devices: DeviceInterrupts,
     /// Windows of the programs at software interrupts.
     softirq_windows: Option<TracingWindows>,
     /// True when drops are counted by flow, too.
@@ -98,6 +100,7 @@ impl KernelEventWatch {
             vectors: BTreeMap::new(),
             reasons: BTreeMap::new(),
             interrupts: InterruptCounts::read(),
+            devices: DeviceInterrupts::read(),
             softirq_windows: None,
             has_flow_drops: false,
             _active: active,

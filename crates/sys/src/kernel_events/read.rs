@@ -85,7 +85,6 @@ impl KernelEventWatch {
         let states = self.maps.softirqs.values(&ONLY_KEY, processors);
         let mut times = Vec::new();
         for (processor, state) in (0_u32..).zip(&states) {
-            let interrupt = interrupts.busiest_since(&self.interrupts, processor);
             for vector in 0..VECTORS.unsigned_abs() {
                 let row = SOFTIRQ_ROWS.unsigned_abs() + vector * VECTOR_SIZE.unsigned_abs();
                 let figure = |at: i16| word(state, row + at.unsigned_abs());
@@ -94,13 +93,15 @@ impl KernelEventWatch {
                     continue;
                 }
                 let number = u32::from(vector);
+                let vector = self.vectors.get(&number).cloned().unwrap_or_else(|| number.to_string());
+                let busiest = |sources| interrupts.busiest_since(&self.interrupts, processor, sources);
                 times.push(SoftirqTime {
                     processor,
-                    vector: self.vectors.get(&number).cloned().unwrap_or_else(|| number.to_string()),
+                    interrupt: self.devices.of_vector(&vector).and_then(busiest),
+                    vector,
                     time_ns: of_all_runs(figure(VECTOR_TIME), count, sampled),
                     interrupted_ns: Some(of_all_runs(figure(VECTOR_INTERRUPTED), count, sampled)),
                     runs: count,
-                    interrupt: interrupt.clone(),
                 });
             }
         }

@@ -17,7 +17,7 @@ impl KernelSymbols {
     }
 
     /// The function of an address is the last one that does not begin beyond it. Hidden addresses are all zero.
-    fn parse(mut symbols: impl BufRead, addresses: &[u64]) -> Self {
+    pub(super) fn parse(mut symbols: impl BufRead, addresses: &[u64]) -> Self {
         let mut found: BTreeMap<u64, (u64, String)> = BTreeMap::new();
         let mut line = String::new();
         while symbols.read_line(&mut line).is_ok_and(|length| length > 0) {

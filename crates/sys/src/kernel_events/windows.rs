@@ -36,7 +36,8 @@ impl TracingWindows {
         let clock = WindowClock { open_since: Some(clock::monotonic_now()), ..WindowClock::default() };
         let shared = Arc::new((Mutex::new(clock), Condvar::new()));
         let of_thread = Arc::clone(&shared);
-        let start = thread::Builder::new().name("softirq-windows".to_owned());
+        // Reports on late hosts may name it.
+        let start = thread::Builder::new().name("linerate-trace".to_owned());
         let started = start.spawn(move || run(programs, &of_thread));
         started.map_err(|cause| Error::system("starting a thread that traces in windows", cause))?;
         Ok(Self { shared })
