@@ -218,6 +218,9 @@ pub struct QuicRun {
     pub streams: u64,
     /// Start of the transfer in nanoseconds since 1970-01-01 00:00 UTC.
     pub started_at_unix_ns: u64,
+    /// True when a signal ended it early: its figures are those of the time until then.
+    #[serde(default)]
+    pub interrupted: bool,
     /// The client's end.
     pub client: QuicEnd,
     /// The server's end.
@@ -299,6 +302,9 @@ pub struct QuicResult {
     pub failure: Option<String>,
     /// True when the failure is that no packet of the server arrived.
     pub unanswered: bool,
+    /// True when a signal ended this part early: it has what was measured until then.
+    #[serde(default)]
+    pub interrupted: bool,
     /// Comparison with TCP.
     pub verdicts: Vec<TransportVerdict>,
 }
@@ -337,7 +343,14 @@ mod tests {
     fn the_receiver_counts_the_goodput() {
         let end = |bytes| QuicEnd { bytes, duration: Duration::from_secs(8), ..QuicEnd::default() };
         for (direction, expected) in [(Direction::Up, 2.0), (Direction::Down, 1.0)] {
-            let run = QuicRun { direction, streams: 1, started_at_unix_ns: 0, client: end(1), server: end(2) };
+            let run = QuicRun {
+                direction,
+                streams: 1,
+                started_at_unix_ns: 0,
+                interrupted: false,
+                client: end(1),
+                server: end(2),
+            };
             assert_eq!(run.rate(), Some(BitRate::from_bits_per_second(expected)));
         }
     }

@@ -29,6 +29,9 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for the reply after the end of a transfer.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The same after a signal: someone waits.
+const INTERRUPTED_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Interval of looking for a signal.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -120,10 +123,10 @@ impl QuicClient {
     /// [`QuicHandshakeKind::Resumed`] and [`QuicHandshakeKind::ZeroRtt`] use the ticket of an earlier handshake of one of
     /// these kinds, and perform a full one where there is none.
     pub fn handshake(&self, kind: QuicHandshakeKind) -> Result<QuicHandshake, QuicError> {
-        self.block_on(self.shake(kind))
+        self.runtime.block_on(self.unless_interrupted(self.shake(kind)))
     }
 
-    /// Moves payload in one direction; the receiver counts it.
+    /// Moves payload in one direction; the receiver counts it. A signal ends it early, with the figures until then.
     pub fn transfer(
         &self,
         direction: Direction,
@@ -131,29 +134,38 @@ impl QuicClient {
         observe: &mut impl FnMut(QuicProgress),
     ) -> Result<QuicRun, QuicError> {
         let started = clock::realtime_now().since_unix_epoch();
-        let (client, server) = self.block_on(self.moved(direction, order, observe))?;
+        let (client, server) = self.runtime.block_on(self.moved(direction, order, observe))?;
+        let interrupted = self.is_interrupted();
+        if interrupted && (client.duration.is_zero() || server.duration.is_zero()) {
+            return Err(QuicError::Interrupted);
+        }
         Ok(QuicRun {
             direction,
             streams: u64::from(order.streams),
             started_at_unix_ns: u64::try_from(started.as_nanos()).unwrap_or(u64::MAX),
+            interrupted,
             client,
             server,
         })
     }
 
-    /// Runs a future on this thread until it ends, or a signal arrives.
-    fn block_on<T>(&self, future: impl Future<Output = Result<T, QuicError>>) -> Result<T, QuicError> {
-        self.runtime.block_on(async {
-            let mut future = core::pin::pin!(future);
-            loop {
-                if let Ok(outcome) = tokio::time::timeout(SIGNAL_INTERVAL, future.as_mut()).await {
-                    return outcome;
-                }
-                if self.stop.as_ref().is_some_and(|stop| stop.pending().is_some()) {
-                    return Err(QuicError::Interrupted);
-                }
-            }
-        })
+    fn is_interrupted(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.pending().is_some())
+    }
+
+    /// Waits for a signal.
+    async fn interrupted(&self) {
+        while !self.is_interrupted() {
+            tokio::time::sleep(SIGNAL_INTERVAL).await;
+        }
+    }
+
+    /// Waits for a future to end, or for a signal.
+    async fn unless_interrupted<T>(&self, future: impl Future<Output = Result<T, QuicError>>) -> Result<T, QuicError> {
+        tokio::select! {
+            outcome = future => outcome,
+            () = self.interrupted() => Err(QuicError::Interrupted),
+        }
     }
 
     /// Starts a connection.
@@ -255,7 +267,7 @@ impl QuicClient {
         observe: &mut impl FnMut(QuicProgress),
     ) -> Result<(QuicEnd, QuicEnd), QuicError> {
         let connecting = self.connect(&self.fresh)?;
-        let connection = self.connected(&self.fresh, connecting).await?;
+        let connection = self.unless_interrupted(self.connected(&self.fresh, connecting)).await?;
         let outcome = match direction {
             Direction::Up => self.send(&connection, order, observe).await,
             Direction::Down => self.receive(&connection, order, observe).await,
@@ -267,30 +279,49 @@ impl QuicClient {
         outcome
     }
 
-    /// Sends until the server has measured.
+    /// Sends until the server has measured, or a signal ends that.
     async fn send(
         &self,
         connection: &Connection,
         order: QuicTransferOrder,
         observe: &mut impl FnMut(QuicProgress),
     ) -> Result<(QuicEnd, QuicEnd), QuicError> {
-        let (_send, mut receive) = self.request(connection, QuicRequest::Up(order)).await?;
+        let (mut send, mut receive) = self.unless_interrupted(self.request(connection, QuicRequest::Up(order))).await?;
         let payload = Arc::<PayloadCounter>::default();
         let (content, mut writers) = (stream::payload(), JoinSet::new());
         for _ in 0..order.streams {
             writers.spawn(stream::write(connection.clone(), content.clone(), Arc::clone(&payload), None));
         }
         let mut end = None;
-        let replied = async { end = Some(reply(&mut receive).await) };
+        let ended = async {
+            tokio::select! {
+                replied = reply(&mut receive) => end = Some(replied),
+                () = self.interrupted() => {}
+            }
+        };
         let longer = QuicTransferOrder { time: order.time + REPLY_TIMEOUT, ..order };
-        let client = self.measure(connection, longer, payload, true, replied, observe).await;
+        let client = self.measure(connection, longer, payload, true, ended, observe).await;
         match end {
             Some(server) => Ok((client, figures(server?)?)),
+            None if self.is_interrupted() => Ok((client, self.late_figures(&mut send, &mut receive).await?)),
             None => Err(QuicError::Lost("the server did not end the transfer".to_owned())),
         }
     }
 
-    /// Receives until the time is over; then the server reports.
+    /// Ends the measurement at the server, and waits for its figures.
+    async fn late_figures(&self, send: &mut SendStream, receive: &mut RecvStream) -> Result<QuicEnd, QuicError> {
+        let _ = send.finish();
+        let is_interrupted = self.is_interrupted();
+        let limit = if is_interrupted { INTERRUPTED_REPLY_TIMEOUT } else { REPLY_TIMEOUT };
+        match tokio::time::timeout(limit, reply(receive)).await {
+            Ok(replied) => figures(replied?),
+            // An older server measures to the end of the requested time.
+            Err(_) if is_interrupted => Err(QuicError::Interrupted),
+            Err(_) => Err(QuicError::Lost("the server sent no report".to_owned())),
+        }
+    }
+
+    /// Receives until the time is over or a signal arrives; then the server reports.
     async fn receive(
         &self,
         connection: &Connection,
@@ -298,7 +329,8 @@ impl QuicClient {
         observe: &mut impl FnMut(QuicProgress),
     ) -> Result<(QuicEnd, QuicEnd), QuicError> {
         connection.set_receive_window(transport::transfer_window(connection.rtt(), WINDOW));
-        let (mut send, mut receive) = self.request(connection, QuicRequest::Down(order)).await?;
+        let (mut send, mut receive) =
+            self.unless_interrupted(self.request(connection, QuicRequest::Down(order))).await?;
         let payload = Arc::<PayloadCounter>::default();
         let mut readers = JoinSet::new();
         let (accepting, counter) = (connection.clone(), Arc::clone(&payload));
@@ -309,16 +341,18 @@ impl QuicClient {
             }
         });
         let mut early = None;
-        let replied = async { early = Some(reply(&mut receive).await) };
-        let client = self.measure(connection, order, payload, false, replied, observe).await;
-        let server = if let Some(server) = early {
-            server?
-        } else {
-            let _ = send.finish();
-            let late = tokio::time::timeout(REPLY_TIMEOUT, reply(&mut receive)).await;
-            late.map_err(|_| QuicError::Lost("the server sent no report".to_owned()))??
+        let ended = async {
+            tokio::select! {
+                replied = reply(&mut receive) => early = Some(replied),
+                () = self.interrupted() => {}
+            }
         };
-        Ok((client, figures(server)?))
+        let client = self.measure(connection, order, payload, false, ended, observe).await;
+        let server = match early {
+            Some(server) => figures(server?)?,
+            None => self.late_figures(&mut send, &mut receive).await?,
+        };
+        Ok((client, server))
     }
 
     async fn measure(

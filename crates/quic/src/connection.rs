@@ -70,7 +70,7 @@ impl ServedConnection {
         }
         let answer = match parsed {
             QuicRequest::Echo => QuicReply::Echo,
-            QuicRequest::Up(order) => QuicReply::End(Box::new(self.receive(order).await)),
+            QuicRequest::Up(order) => QuicReply::End(Box::new(self.receive(order, request).await)),
             QuicRequest::Down(order) => QuicReply::End(Box::new(self.send(order, request).await)),
         };
         self.conclude(&mut reply, &answer).await
@@ -99,8 +99,8 @@ impl ServedConnection {
         Ok(())
     }
 
-    /// Receives until the time is over.
-    async fn receive(&self, order: QuicTransferOrder) -> QuicEnd {
+    /// Receives until the time is over, or the client finishes the stream of its request.
+    async fn receive(&self, order: QuicTransferOrder, request: RecvStream) -> QuicEnd {
         self.connection.set_receive_window(transport::transfer_window(self.connection.rtt(), self.session.window));
         let payload = Arc::<PayloadCounter>::default();
         let mut readers = JoinSet::new();
@@ -112,11 +112,11 @@ impl ServedConnection {
                 streams.spawn(stream::read(opened, Arc::clone(&counter), share.clone()));
             }
         });
-        self.measure(order, payload, false, self.connection.closed()).await
+        self.measure(order, payload, false, finished(request)).await
     }
 
     /// Sends until the client finishes the stream of its request.
-    async fn send(&self, order: QuicTransferOrder, mut request: RecvStream) -> QuicEnd {
+    async fn send(&self, order: QuicTransferOrder, request: RecvStream) -> QuicEnd {
         let payload = Arc::<PayloadCounter>::default();
         let (content, mut writers) = (stream::payload(), JoinSet::new());
         for _ in 0..order.streams {
@@ -124,29 +124,30 @@ impl ServedConnection {
             writers.spawn(stream::write(self.connection.clone(), content.clone(), Arc::clone(&payload), share));
         }
         let longer = QuicTransferOrder { time: order.time + GRACE, ..order };
-        let finished = async move { while let Ok(Some(_)) = request.read_chunk(64, true).await {} };
-        self.measure(longer, payload, true, finished).await
+        self.measure(longer, payload, true, finished(request)).await
     }
 
-    async fn measure<T>(
+    async fn measure(
         &self,
         order: QuicTransferOrder,
         payload: Arc<PayloadCounter>,
         sends: bool,
-        ended: impl Future<Output = T>,
+        ended: impl Future<Output = ()>,
     ) -> QuicEnd {
         let _active = ActiveTransfer::start(&self.session.active);
         let peer = self.socket.watch(self.connection.remote_address());
         let sender = sends.then_some(self.session.order.congestion_control);
         let meter = TransferMeter { connection: &self.connection, peer: &peer, payload, order, sender };
-        let ended = async move {
-            ended.await;
-        };
         // A client that keeps the connection and sends nothing does not occupy its session for ever.
         let measured = tokio::time::timeout(order.total() + GRACE, meter.measure(ended, &mut |_| {})).await;
         let end = measured.unwrap_or_default();
         QuicEnd { connections: self.endpoint.open_connections() as u64, ..end }
     }
+}
+
+/// Waits until the client finishes the stream of its request, or its connection is closed.
+async fn finished(mut request: RecvStream) {
+    while let Ok(Some(_)) = request.read_chunk(64, true).await {}
 }
 
 /// Answers one request of a session that has an exchange.

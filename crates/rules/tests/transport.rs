@@ -38,6 +38,7 @@ fn case(share: f64) -> TransportObservation {
             congestion_control: Some("cubic".to_owned()),
         }),
         quic: Some(QuicRun {
+            interrupted: false,
             direction: Direction::Up,
             streams: 1,
             started_at_unix_ns: 0,

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! The server replies on the same stream with a length and a [`QuicReply`]. The receiver decides when the measurement is
-//! over: with [`QuicRequest::Up`] the server by its reply, with [`QuicRequest::Down`] the client by finishing the stream.
+//! over: with [`QuicRequest::Up`] the server by its reply, with [`QuicRequest::Down`] the client by finishing the stream. A client
+//! that is interrupted finishes it in both directions, and gets the figures until then.
 
 use core::fmt::Write as _;
 use core::time::Duration;

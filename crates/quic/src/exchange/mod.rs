@@ -59,6 +59,10 @@ impl QuicTransactions for QuicExchanges {
     }
 }
 
+/// Usual reason where nothing is answered, and the remedy.
+const FILTERED: &str = "where none is, a firewall on the path may drop UDP; `linerate serve --quic-port 443` uses a port that most \
+    let through";
+
 /// Flow of a client.
 struct ExchangeFlow {
     target: QuicTransactionTarget,
@@ -126,7 +130,7 @@ impl ExchangeFlow {
         future: impl Future<Output = Result<T, QuicError>>,
         timeout: Duration,
         is_stopping: &dyn Fn() -> bool,
-        expiry: fn(&str) -> String,
+        expiry: impl Fn(&str) -> String,
     ) -> Result<T, QuicTransactionFailure> {
         let deadline = clock::monotonic_now() + timeout;
         self.runtime.block_on(async {
@@ -150,8 +154,9 @@ impl ExchangeFlow {
 
 impl QuicTransactor for ExchangeFlow {
     fn transact(&mut self, timeout: Duration, is_stopping: &dyn Fn() -> bool) -> Result<(), QuicTransactionFailure> {
+        let port = self.target.ready.port;
         self.run_within(self.exchange(), timeout, is_stopping, |limit| {
-            format!("a transaction over QUIC was not complete within {limit} (--timeout)")
+            format!("a transaction over QUIC was not complete within {limit} (--timeout; UDP port {port}): {FILTERED}")
         })
     }
 

@@ -14,7 +14,7 @@ use quinn::{Connection, VarInt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
 
-use super::{ExchangeFlow, exchange_on};
+use super::{ExchangeFlow, FILTERED, exchange_on};
 
 /// Time for the packet that closes a connection to leave.
 const CLOSING_TIME: Duration = Duration::from_millis(50);
@@ -42,10 +42,9 @@ impl OpenConnection {
             exchange_on(&connection, flow.request.clone(), flow.target.response).await?;
             Ok(connection)
         };
+        let port = flow.target.ready.port;
         let connection = flow.run_within(first, timeout, is_stopping, |limit| {
-            format!(
-                "a QUIC handshake and a request were not complete within {limit}: check the path for a filter of UDP"
-            )
+            format!("a QUIC handshake and a request were not complete within {limit} (UDP port {port}): {FILTERED}")
         })?;
         let (orders, numbers) = tokio::sync::mpsc::unbounded_channel();
         let (sender, results) = std::sync::mpsc::channel();

@@ -91,9 +91,14 @@ fn details(run: &QuicRun, style: TextStyle) -> Vec<String> {
     [rtt, window, Some(datagrams), marks, Some(format!("CPU {here}, peer {there}"))].into_iter().flatten().collect()
 }
 
-/// Renders the comparison with TCP. A failure is an error of the command.
+/// Renders the early end, and the comparison with TCP. A failure is an error of the command.
 fn conclusion(quic: &QuicResult, style: TextStyle) -> String {
     let mut text = String::new();
+    if quic.interrupted {
+        let part = if quic.runs.last().is_some_and(|run| run.interrupted) { "this transfer" } else { "this part" };
+        let ending = format!("cut short: a signal ended {part}");
+        push_wrapped(&mut text, &ending, "    ", style, Some(TextColour::Red));
+    }
     for verdict in &quic.verdicts {
         push_wrapped(&mut text, &format!("{}.", style.ascii(&escape::line(&verdict.text))), "  ", style, None);
     }
@@ -134,12 +139,28 @@ mod tests {
             thread_cpu: Duration::from_millis(250),
             ..QuicEnd::default()
         };
-        QuicRun { direction: Direction::Up, streams, started_at_unix_ns: 0, client: end.clone(), server: end }
+        QuicRun {
+            direction: Direction::Up,
+            streams,
+            started_at_unix_ns: 0,
+            interrupted: false,
+            client: end.clone(),
+            server: end,
+        }
     }
 
     fn text(runs: Vec<QuicRun>, width: u16) -> String {
         let port = Port::new(4433).expect("not zero");
-        let quic = QuicResult { port, handshakes: vec![], runs, failure: None, unanswered: false, verdicts: vec![] };
+        let interrupted = runs.iter().any(|run| run.interrupted);
+        let quic = QuicResult {
+            port,
+            handshakes: vec![],
+            runs,
+            failure: None,
+            unanswered: false,
+            interrupted,
+            verdicts: vec![],
+        };
         quic_text(&quic, TextStyle { width: TerminalWidth::new(width), ..TextStyle::plain() })
     }
 
@@ -150,6 +171,16 @@ mod tests {
         let narrow = text(vec![run(1, 1234)], 60);
         assert!(narrow.contains("10.0 Gbit/s\n    1234 packets lost (1.23 %), 617 at the buffer,"), "{narrow}");
         assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
+    }
+
+    #[test]
+    fn what_was_measured_before_a_signal_is_shown_as_cut_short() {
+        let shown = text(vec![run(1, 0), QuicRun { interrupted: true, ..run(4, 0) }], 80);
+        assert!(
+            shown.ends_with("10.0 Gbit/s   no packet lost\n    cut short: a signal ended this transfer\n"),
+            "{shown}"
+        );
+        assert!(!text(vec![run(1, 0)], 80).contains("cut short"));
     }
 
     #[test]

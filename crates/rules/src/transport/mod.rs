@@ -94,7 +94,11 @@ pub fn compare(result: &ThroughputResult, quic: &QuicResult) -> Vec<TransportVer
         direction,
         port: quic.port,
         tcp: result.runs.iter().filter(|run| direction.is_none_or(|one| run.direction == one)).find_map(figures),
-        quic: quic.runs.iter().find(|run| Some(run.direction) == direction && run.streams == 1).cloned(),
+        quic: quic
+            .runs
+            .iter()
+            .find(|run| Some(run.direction) == direction && run.streams == 1 && !run.interrupted)
+            .cloned(),
         unanswered: quic.unanswered,
     };
     let whole = verdict(&observed(None)).filter(|verdict| verdict.cause == TransportCause::UdpBlocked);

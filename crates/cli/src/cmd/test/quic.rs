@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use linerate_documents::progress::{EventKind, ProgressEvent};
-use linerate_engine::probe::ProbeSession;
+use linerate_engine::probe::{ProbeError, ProbeSession};
 use linerate_model::direction::Direction;
 use linerate_model::quic::{QuicCongestionControl, QuicHandshakeKind, QuicResult, QuicRun};
 use linerate_model::throughput::ThroughputResult;
@@ -35,7 +35,8 @@ pub(super) fn congestion_control(arguments: &TestArguments) -> Result<QuicConges
         .ok_or_else(|| format!("congestion control '{name}' is not available for QUIC (expected cubic, bbr or reno)"))
 }
 
-/// Measures over QUIC after TCP; returns the error that prevented or ended it.
+/// Measures over QUIC after TCP; returns the error that prevented or ended it. A signal is none: what was measured until then is
+/// in the result.
 pub(super) fn measure(
     arguments: &TestArguments,
     stop: InterruptSignals,
@@ -53,6 +54,7 @@ pub(super) fn measure(
     });
     let (session, ready) = match opened {
         Ok(opened) => opened,
+        Err(ProbeError::Interrupted) => return None,
         Err(error) => return Some(format!("QUIC: {error}")),
     };
     let target = QuicTarget {
@@ -71,11 +73,14 @@ pub(super) fn measure(
             runs: Vec::new(),
             failure: None,
             unanswered: false,
+            interrupted: false,
             verdicts: Vec::new(),
         },
     };
     let failure = QuicClient::new(target, Some(stop)).and_then(|client| series.run(&client, stop)).err();
     let mut quic = series.result;
+    quic.interrupted = failure == Some(QuicError::Interrupted);
+    let failure = failure.filter(|error| *error != QuicError::Interrupted);
     quic.failure = failure.as_ref().map(ToString::to_string);
     quic.unanswered = failure.as_ref().is_some_and(QuicError::is_unanswered);
     quic.verdicts = transport::compare(result, &quic);
@@ -104,7 +109,11 @@ impl QuicSeries<'_> {
             }
             let run = self.transfer(client, direction, streams)?;
             progress::publish(run_event(&run));
+            let is_interrupted = run.interrupted;
             self.result.runs.push(run);
+            if is_interrupted {
+                return Err(QuicError::Interrupted);
+            }
         }
         Ok(())
     }

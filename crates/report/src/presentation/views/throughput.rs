@@ -182,8 +182,9 @@ fn quic_runs(document: &ThroughputDocument) -> Option<ReportTable> {
             known(end.processor_share().map(|share| Quantity::share(share.get())), "nothing was measured")
         };
         let goodput = run.rate().map(|rate| Quantity::bits_per_second(rate.bits_per_second()));
+        let ending = if run.interrupted { ", cut short" } else { "" };
         table.push_row(
-            format!("{}, {} {noun}", direction_label(run.direction), run.streams),
+            format!("{}, {} {noun}{ending}", direction_label(run.direction), run.streams),
             vec![
                 known(goodput, "nothing was counted"),
                 known(sender.loss().map(|loss| Quantity::share(loss.get())), RECEIVER),
