@@ -15,10 +15,10 @@ use crate::exit::ExitStatus;
 /// Starts the server on the host of a command, if that is over ssh.
 pub(crate) fn open(command: &mut CliCommand) -> Result<Option<FarServer>, ExitStatus> {
     match command {
-        CliCommand::Path(arguments) => of_host(&arguments.host, &mut arguments.common),
-        CliCommand::Load(arguments) => of_host(&arguments.host, &mut arguments.common),
+        CliCommand::Path(arguments) => of_optional_host(arguments.host.as_deref(), &mut arguments.common),
+        CliCommand::Load(arguments) => of_optional_host(arguments.host.as_deref(), &mut arguments.common),
         CliCommand::Rfc6349(arguments) => of_host(&arguments.host, &mut arguments.common),
-        CliCommand::Rr(arguments) => of_host(&arguments.host, &mut arguments.common),
+        CliCommand::Rr(arguments) => of_optional_host(arguments.host.as_deref(), &mut arguments.common),
         CliCommand::Diagnose(arguments) => of_optional_host(arguments.host.as_deref(), &mut arguments.common),
         CliCommand::Tune(arguments) => {
             of_changed_host(arguments.host.as_deref(), &mut arguments.options, &mut arguments.common)

@@ -118,10 +118,10 @@ fn print_answer(answer: &clap::Error) -> ExitCode {
 fn lab_target(command: &CliCommand) -> Option<LabTarget<'_>> {
     let (host, adaptation) = match command {
         CliCommand::Test(arguments) => (arguments.only_host(), Adaptation::None),
-        CliCommand::Path(arguments) => (Some(arguments.host.as_str()), Adaptation::None),
-        CliCommand::Load(arguments) => (Some(arguments.host.as_str()), Adaptation::None),
+        CliCommand::Path(arguments) => (arguments.host.as_deref(), Adaptation::None),
+        CliCommand::Load(arguments) => (arguments.host.as_deref(), Adaptation::None),
         CliCommand::Rfc6349(arguments) => (Some(arguments.host.as_str()), Adaptation::None),
-        CliCommand::Rr(arguments) => (Some(arguments.host.as_str()), Adaptation::None),
+        CliCommand::Rr(arguments) => (arguments.host.as_deref(), Adaptation::None),
         CliCommand::Shape(arguments) => (arguments.verification_host(), Adaptation::None),
         CliCommand::Diagnose(arguments) => (arguments.host.as_deref(), Adaptation::transfer(&arguments.transfer)),
         CliCommand::Tune(arguments) => (arguments.host.as_deref(), Adaptation::both_hosts(&arguments.transfer)),

@@ -5,6 +5,7 @@ mod support;
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
 use support::Scratch;
 use support::document::{array, number, text};
 use support::namespace::Namespace;
@@ -87,6 +88,27 @@ fn a_server_behind_nat_serves_a_client_that_waits() {
         server.stderr().matches("connected to").count(),
         "{server:?}"
     );
+}
+
+/// Every command that waits for a server measures it over TCP, and proposes a command that waits, too: nothing else reaches it.
+#[test]
+fn commands_that_wait_for_a_server_propose_commands_that_do() {
+    let path = NatPath::new();
+    let _server = Process::start(path.linerate(&path.server, "serve --dial 10.20.0.2:5301"));
+    let measure = |command: &str| run(path.linerate(&path.client, command), LIMIT);
+    let shown = measure("test --listen=5301 --time 1s").expect_code(0).stdout;
+    assert!(shown.contains("port 5301") && shown.contains("Next: linerate diagnose --listen=5301\n"), "{shown}");
+    let diagnosed = measure("diagnose --listen=5301 --json -- -t 2");
+    assert!([Some(0), Some(1)].contains(&diagnosed.code()), "{diagnosed:?}");
+    let document = diagnosed.json();
+    assert!(number(&document, "/goodput_bits_per_second") > 1e6, "{document}");
+    assert!(document.pointer("/path/rtt/icmp").is_some_and(Value::is_null), "the router would answer: {document}");
+    let shown = measure("path --listen=5301").expect_code(0).stdout;
+    assert!(shown.contains("over TCP") && shown.contains("Next: linerate diagnose --listen=5301\n"), "{shown}");
+    let document = measure("load --listen=5301 --json --phases up --time 2s --idle 1s --ramp 2s").expect_code(0).json();
+    assert!(number(&document, "/phases/1/goodput_up_bits_per_second") > 1e6, "{document}");
+    let document = measure("rr --listen=5301 --json --time 1s").expect_code(0).json();
+    assert!(number(&document, "/transactions") > 10.0, "{document}");
 }
 
 #[test]

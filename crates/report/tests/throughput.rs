@@ -70,6 +70,7 @@ fn result(runs: Vec<ThroughputRun>) -> ThroughputResult {
     ThroughputResult {
         host: "dtn.example.org".to_owned(),
         port: Port::IPERF3,
+        dialed_in: false,
         peer_is_linerate: true,
         idle_rtt: Some(times(117.0, 118.0)),
         runs,

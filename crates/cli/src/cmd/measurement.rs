@@ -142,6 +142,9 @@ pub(crate) struct MeasurementArguments {
     /// Options of hosts over ssh.
     #[command(flatten)]
     pub(crate) far: FarArguments,
+    /// True when the server opens the connections (`--listen`).
+    #[arg(skip)]
+    pub(crate) dialed_in: bool,
 }
 
 impl MeasurementArguments {
@@ -157,6 +160,7 @@ impl MeasurementArguments {
             bind: self.network.bind,
             device: self.network.bind_dev.clone(),
             connect_timeout: Some(CONNECT_LIMIT),
+            dialed_in: self.dialed_in,
             ..self.far.target(host, self.port)
         }
     }

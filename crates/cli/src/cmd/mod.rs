@@ -9,6 +9,7 @@ pub(crate) mod export;
 pub(crate) mod fleet;
 pub(crate) mod history;
 pub(crate) mod lab;
+pub(crate) mod listen;
 pub(crate) mod load;
 pub(crate) mod measurement;
 pub(crate) mod monitor;

@@ -169,6 +169,7 @@ fn document(intervals: Vec<IntervalReport>, sent: SideReport, retransmits: Segme
     let result = ThroughputResult {
         host: "far".to_owned(),
         port: Port::IPERF3,
+        dialed_in: false,
         peer_is_linerate: true,
         idle_rtt: None,
         runs: vec![run],

@@ -64,6 +64,9 @@ impl EchoProber {
         interval: Duration,
         hop: Option<(u8, Arc<AtomicU8>)>,
     ) -> Result<Self, String> {
+        if let Some(reason) = target.unreachable_reason() {
+            return Err(reason.to_owned());
+        }
         let options = EchoOptions {
             source: target.bind,
             device: target.device.clone(),

@@ -54,8 +54,10 @@ pub(super) fn measure(record: &mut LoadRecord<'_>, session: &ProbeSession) -> Re
     record.announce();
     let datagrams = match session.open_datagrams() {
         Ok(_) => true,
-        Err(error @ (ProbeError::NoDatagrams { .. } | ProbeError::Refused { .. })) => {
-            record.note(format!("UDP does not get through, so that only TCP and ICMP measure the delay: {error}"));
+        Err(
+            error @ (ProbeError::NoDatagrams { .. } | ProbeError::NoDatagramsToDialer(_) | ProbeError::Refused { .. }),
+        ) => {
+            record.note(error.without_datagrams("measure the delay"));
             record.unknown("classes.udp_best_effort", error.to_string());
             record.unknown("classes.udp_expedited_forwarding", error.to_string());
             false

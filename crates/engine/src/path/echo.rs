@@ -16,6 +16,7 @@ use super::linerate::{BOTH_DIRECTIONS, interface_mtu};
 use super::mtu;
 use super::record::PathRecord;
 use crate::course::AbortReason;
+use crate::probe::ProbeTarget;
 
 /// Payload of an echo for round trips, as sent by `ping`.
 const PAYLOAD: usize = 56;
@@ -25,6 +26,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Longest delay until a signal is noticed.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// Socket for echoes to the target of a measurement.
+fn open_for(target: &ProbeTarget, peer: SocketAddr, dont_fragment: bool) -> Result<EchoSocket, String> {
+    match target.unreachable_reason() {
+        Some(reason) => Err(reason.to_owned()),
+        None => open(peer, target.bind, target.device.clone(), dont_fragment),
+    }
+}
 
 fn open(
     peer: SocketAddr,
@@ -55,8 +64,7 @@ pub(super) fn measure(
     interval: Duration,
     time: Duration,
 ) -> Result<Result<Vec<Duration>, String>, AbortReason> {
-    let target = &record.options.target;
-    let socket = match open(peer, target.bind, target.device.clone(), false) {
+    let socket = match open_for(&record.options.target, peer, false) {
         Ok(socket) => socket,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -104,8 +112,7 @@ pub(super) fn path_mtu(
         record.unknown("up.mtu", mtu::SWITCHED_OFF);
         return Ok(None);
     }
-    let target = &record.options.target;
-    let mut socket = match open(peer, target.bind, target.device.clone(), true) {
+    let mut socket = match open_for(&record.options.target, peer, true) {
         Ok(socket) => socket,
         Err(reason) => {
             record.unknown("up.mtu", reason);

@@ -60,15 +60,17 @@ pub(super) const fn name(direction: Direction) -> &'static str {
 pub(super) fn measure(record: &mut PathRecord<'_>, session: &ProbeSession) -> Result<(), AbortReason> {
     read_server_facts(record, session)?;
     let peer = session.peer();
-    handshake::measure(record, peer, Some(handshake::SERVER_HANDSHAKES))?;
+    handshakes(record, session)?;
     tcp::describe(record, session.control());
     let first = session.handshake_rtt().unwrap_or(Duration::from_millis(100));
     let headers = convert::headers(peer);
     let mut way = PathKnowledge { session, headers, round_trip: first, train_rate: [None; 2], routers: None };
     let datagrams = match session.open_datagrams() {
         Ok(way) => Some(way),
-        Err(error @ (ProbeError::NoDatagrams { .. } | ProbeError::Refused { .. })) => {
-            record.note(format!("UDP does not get through, so that only TCP and ICMP were measured: {error}"));
+        Err(
+            error @ (ProbeError::NoDatagrams { .. } | ProbeError::NoDatagramsToDialer(_) | ProbeError::Refused { .. }),
+        ) => {
+            record.note(error.without_datagrams("were measured"));
             without_datagrams(record, &mut way, &error.to_string())?;
             None
         }
@@ -85,6 +87,16 @@ pub(super) fn measure(record: &mut PathRecord<'_>, session: &ProbeSession) -> Re
     }
     finish(record, &way);
     Ok(())
+}
+
+/// Handshakes; of a server that dials in only that of the control connection, as each is its own.
+fn handshakes(record: &mut PathRecord<'_>, session: &ProbeSession) -> Result<(), AbortReason> {
+    if record.options.target.dialed_in {
+        let times: Vec<Duration> = session.handshake_rtt().into_iter().collect();
+        record.document.rtt.handshake = convert::distribution(&times);
+        return Ok(());
+    }
+    handshake::measure(record, session.peer(), Some(handshake::SERVER_HANDSHAKES)).map(|_| ())
 }
 
 fn read_server_facts(record: &mut PathRecord<'_>, session: &ProbeSession) -> Result<(), AbortReason> {

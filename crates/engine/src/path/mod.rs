@@ -155,7 +155,7 @@ impl PathPhase {
 /// Progress of a path measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PathEvent {
-    /// A phase begins, with its expected duration.
+    /// A phase begins, with its expected duration; zero where it has none, but ends by itself or when it is stopped.
     Phase(PathPhase, Duration),
     /// Most bytes that the capacity searches will send, both directions together.
     Announcement(ByteCount),

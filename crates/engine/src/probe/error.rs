@@ -58,6 +58,9 @@ pub enum ProbeError {
         /// Duration of the attempts.
         after: Duration,
     },
+    /// The server opens the connections, and no datagram reaches it.
+    #[error("{0}")]
+    NoDatagramsToDialer(&'static str),
     /// No datagram channel is open yet.
     #[error("the session has no datagram channel yet")]
     NotOpened,
@@ -95,6 +98,14 @@ pub enum ProbeError {
 pub type Result<T> = core::result::Result<T, ProbeError>;
 
 impl ProbeError {
+    /// Note on a measurement without datagrams.
+    pub(crate) fn without_datagrams(&self, measured: &str) -> String {
+        match self {
+            Self::NoDatagramsToDialer(_) => format!("Neither UDP nor ICMP was used: {self}"),
+            _ => format!("UDP does not get through, so that only TCP and ICMP {measured}: {self}"),
+        }
+    }
+
     /// This host refused `operation`.
     pub(crate) fn io(operation: &str, cause: &std::io::Error) -> Self {
         Self::System(format!("{operation}: {}", linerate_sys::describe_os_error(cause)))

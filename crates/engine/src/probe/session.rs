@@ -42,6 +42,9 @@ const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_OPENING_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_OPENING_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Reason and remedy where a server has no QUIC.
+const WITHOUT_QUIC: &str = "it serves no QUIC: run `linerate serve` there, of this version and built with QUIC (`linerate iperf3 -s` has none)";
+
 /// A session with a server's prober. Threads may share it.
 ///
 /// Dropping it ends the session; end its probers, streams and load connections first.
@@ -198,8 +201,7 @@ impl ProbeSession {
     pub fn open_quic(&self, order: QuicOrder) -> Result<QuicReady> {
         let _one_at_a_time = lock(&self.asking);
         if !self.hello.features.iter().any(|feature| feature == QUIC_FEATURE) {
-            let reason = "it was built without QUIC, or is older than linerate 0.3".to_owned();
-            return Err(ProbeError::Refused { request: "quic".to_owned(), reason });
+            return Err(ProbeError::Refused { request: "quic".to_owned(), reason: WITHOUT_QUIC.to_owned() });
         }
         self.link.send(&StreamRequest::Quic(order))?;
         self.link.wait_quic()
@@ -212,11 +214,14 @@ impl ProbeSession {
     ///
     /// # Errors
     ///
-    /// [`ProbeError::NoDatagrams`] when none gets through.
+    /// [`ProbeError::NoDatagrams`] when none gets through, [`ProbeError::NoDatagramsToDialer`] to a server that dials in.
     pub fn open_datagrams(&self) -> Result<DatagramAddresses> {
         let _one_at_a_time = lock(&self.opening);
         if let Some(way) = self.way.get() {
             return Ok(way.addresses);
+        }
+        if let Some(reason) = self.target.unreachable_reason() {
+            return Err(ProbeError::NoDatagramsToDialer(reason));
         }
         let opened = self.opened()?;
         let remote = SocketAddr::new(self.remote.ip(), opened.port.get());
@@ -417,14 +422,12 @@ impl ProbeSession {
         }
         let has = |wanted: &str| self.hello.features.iter().any(|feature| feature == wanted);
         if order.mode.has_handshake() && !has(RR_HANDSHAKE_FEATURE) {
-            let reason = "it was built without TLS, or is older than linerate 0.3".to_owned();
+            let reason =
+                "it has no handshakes: run `linerate serve` there, of this version and built with TLS".to_owned();
             return Err(ProbeError::Refused { request: "rr".to_owned(), reason });
         }
         if order.mode == RrMode::Quic && !has(QUIC_FEATURE) {
-            return Err(ProbeError::Refused {
-                request: "rr".to_owned(),
-                reason: "it serves no QUIC: `linerate serve` does, unless built without QUIC".to_owned(),
-            });
+            return Err(ProbeError::Refused { request: "rr".to_owned(), reason: WITHOUT_QUIC.to_owned() });
         }
         if order.keeps_open && !has(RR_OPEN_FEATURE) {
             let reason = "it keeps no connection open for requests: update linerate there".to_owned();

@@ -38,6 +38,8 @@ pub struct ProbeTarget {
     pub connect_timeout: Option<Duration>,
     /// True when a host without a server is measured, too, as far as ICMP and STAMP allow.
     pub without_server: bool,
+    /// True when the server opens the connections, often from behind an address translator: then only TCP reaches it.
+    pub dialed_in: bool,
     /// Key of a server that serves only this client.
     pub key: Option<AdmissionKey>,
     /// TLS of the conversation; `None` is none.
@@ -60,10 +62,16 @@ impl ProbeTarget {
             bind: None,
             device: None,
             without_server: false,
+            dialed_in: false,
             key: None,
             tls: None,
             connect_timeout: Some(Duration::from_secs(10)),
         }
+    }
+
+    /// Reason why packets to the server's address are no measurement of the path to it; `None` where they are.
+    pub(crate) fn unreachable_reason(&self) -> Option<&'static str> {
+        self.dialed_in.then_some("the server dials in (--listen): only its TCP connections lead to it, not its address")
     }
 
     /// Name or address to connect to.

@@ -279,5 +279,5 @@ fn series(intervals: &[RrInterval]) -> Vec<SampleSeries> {
         #[expect(clippy::cast_precision_loss, reason = "times of a measurement stay below 2^53 ns")]
         values: intervals.iter().map(|interval| value(interval).map(|value| value as f64)).collect(),
     };
-    vec![of("mean of the second", |one| one.mean_ns), of("largest of the second", |one| one.max_ns)]
+    vec![of("mean of 1 s", |one| one.mean_ns), of("largest of 1 s", |one| one.max_ns)]
 }

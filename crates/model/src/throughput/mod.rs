@@ -36,8 +36,10 @@ pub struct ThroughputRun {
 pub struct ThroughputResult {
     /// The host as the user wrote it.
     pub host: String,
-    /// Port of the host.
+    /// Port of the host; of one that dialed in, the port on which this host waited.
     pub port: Port,
+    /// True when the server opened the connections (`--listen`).
+    pub dialed_in: bool,
     /// True when the peer runs linerate; else values that only linerate reports are unknown.
     pub peer_is_linerate: bool,
     /// Round-trip times of the connections' handshakes, before any load.

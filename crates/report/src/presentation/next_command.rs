@@ -26,6 +26,8 @@ pub(super) fn next_command(run: &RunDocument) -> Option<String> {
 /// Host and port in a command line.
 struct Target {
     arguments: String,
+    /// True for a server that dials in, for which only commands that measure wait.
+    dialed_in: bool,
 }
 
 impl Target {
@@ -34,13 +36,16 @@ impl Target {
         if run.host.is_empty() {
             return None;
         }
+        if let Some(listen) = run.arguments.iter().find(|argument| is_option(argument, "--listen")) {
+            return Some(Self { arguments: listen.clone(), dialed_in: true });
+        }
         // A server over ssh has another port in each run.
         let has_own_port = run.host.starts_with("lab:") || run.host.starts_with("ssh:");
         let port =
             if run.port == Port::IPERF3.get() || has_own_port { String::new() } else { format!(" -p {}", run.port) };
-        let is_push = |argument: &&String| *argument == "--push" || argument.starts_with("--push=");
-        let push = run.arguments.iter().find(is_push).map_or_else(String::new, |push| format!(" {push}"));
-        Some(Self { arguments: format!("{}{port}{push}", run.host) })
+        let push = run.arguments.iter().find(|argument| is_option(argument, "--push"));
+        let push = push.map_or_else(String::new, |push| format!(" {push}"));
+        Some(Self { arguments: format!("{}{port}{push}", run.host), dialed_in: false })
     }
 
     fn is_in_lab(&self) -> bool {
@@ -51,18 +56,23 @@ impl Target {
         format!("linerate {name} {}", self.arguments)
     }
 
-    /// The same for a command that changes this host; in the lab no privilege is needed.
-    fn privileged(&self, name: &str) -> String {
+    /// The same for `linerate tune`, which changes this host; in the lab no privilege is needed.
+    fn tune(&self) -> Option<String> {
         let sudo = if self.is_in_lab() { "" } else { "sudo " };
-        format!("{sudo}{}", self.command(name))
+        (!self.dialed_in).then(|| format!("{sudo}{}", self.command("tune")))
     }
+}
+
+/// True for an option with or without a value.
+fn is_option(argument: &str, name: &str) -> bool {
+    argument.strip_prefix(name).is_some_and(|value| value.is_empty() || value.starts_with('='))
 }
 
 fn after_diagnosis(cause: Cause, target: &Target) -> Option<String> {
     match (cause, cause.location()) {
         (Cause::Bufferbloat | Cause::LinkRate, _) => Some(target.command("load")),
-        (_, CauseLocation::Sender | CauseLocation::Receiver | CauseLocation::Hosts) => Some(target.privileged("tune")),
-        (_, CauseLocation::Network) => Some(format!("{} --work-around", target.privileged("tune"))),
+        (_, CauseLocation::Sender | CauseLocation::Receiver | CauseLocation::Hosts) => target.tune(),
+        (_, CauseLocation::Network) => Some(format!("{} --work-around", target.tune()?)),
         (_, CauseLocation::Unknown) => Some(format!("{} -- -t 30", target.command("diagnose"))),
         (_, CauseLocation::Application | CauseLocation::Nowhere) => None,
     }
@@ -73,7 +83,7 @@ fn after_tuning(outcome: TuneOutcome, target: &Target) -> Option<String> {
         // Hosts of the lab are gone with their settings.
         TuneOutcome::Kept if target.is_in_lab() => None,
         TuneOutcome::Kept => Some("sudo linerate tune undo".to_owned()),
-        TuneOutcome::Planned => Some(target.privileged("tune")),
+        TuneOutcome::Planned => target.tune(),
         TuneOutcome::NothingToChange => Some(target.command("load")),
         TuneOutcome::RolledBack | TuneOutcome::Declined | TuneOutcome::Aborted => None,
     }
@@ -98,8 +108,8 @@ fn shape(document: &LoadDocument, run: &RunDocument, target: &Target) -> Option<
     let rates: Vec<String> =
         [up, down].into_iter().flatten().map(|(name, rate)| format!("--{name} {}", rounded_down(rate))).collect();
     let sudo = if target.is_in_lab() { "" } else { "sudo " };
-    (!rates.is_empty())
-        .then(|| format!("{sudo}linerate shape {device} {} --verify {}", rates.join(" "), target.arguments))
+    let verify = if target.dialed_in { String::new() } else { format!(" --verify {}", target.arguments) };
+    (!rates.is_empty()).then(|| format!("{sudo}linerate shape {device} {}{verify}", rates.join(" ")))
 }
 
 /// Rate with two significant digits, rounded down, as the command line takes it: `220k`, `9.4M`.

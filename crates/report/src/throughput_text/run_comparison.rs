@@ -109,9 +109,14 @@ pub(super) fn next_command(result: &ThroughputResult) -> Option<String> {
     let first = result.runs.iter().find(|run| run.diagnosis.is_some())?;
     // A server over ssh has another port in each run.
     let is_usual = result.port == Port::IPERF3 || result.host.starts_with("ssh:");
-    let port = if is_usual { String::new() } else { format!(" -p {}", result.port) };
+    let target = match (result.dialed_in, is_usual) {
+        (true, true) => "--listen".to_owned(),
+        (true, false) => format!("--listen={}", result.port),
+        (false, true) => escape::line(&result.host).into_owned(),
+        (false, false) => format!("{} -p {}", escape::line(&result.host), result.port),
+    };
     let transfer = if first.direction == Direction::Down { " -- -R" } else { "" };
-    Some(format!("linerate diagnose {}{port}{transfer}", escape::line(&result.host)))
+    Some(format!("linerate diagnose {target}{transfer}"))
 }
 
 /// Pointer to `linerate diagnose`, which adds the path's capacity and advice.

@@ -90,7 +90,7 @@ pub(crate) fn rr() -> RunDocument {
     let mut run = of(document(), "1000/s UDP transactions over 4 flows, latency 225 µs (median), 80.1 ms (p99).");
     run.series = vec![SampleSeries {
         panel: ChartPanel::Latency,
-        name: "mean of the second".to_owned(),
+        name: "mean of 1 s".to_owned(),
         direction: None,
         stream: None,
         unit: FigureUnit::Nanoseconds,

@@ -7,6 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use linerate_model::socket::ProcessId;
 use linerate_sys::sock_diag::AddressPrefix;
 
+use crate::cmd::listen::ListenArguments;
 use crate::cmd::measurement::MeasurementArguments;
 use crate::{completion, values};
 
@@ -22,21 +23,29 @@ pub(crate) const AFTER_HELP: &str = "The transfer is that of iperf3, with its op
     Exit codes: 0 the path is full or nothing is wrong, 1 a limit was found, 2 no transfer took place, 3 interrupted.";
 
 /// `linerate diagnose`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct DiagnoseArguments {
     /// Server: a linerate (`linerate serve`), a host over ssh (`ssh:USER@HOST`), or any iperf3 server, which reports less;
     /// or an emulated path, as `lab:NAME`
-    #[arg(add = ArgValueCompleter::new(completion::hosts), required_unless_present_any = ["pid", "dst", "port"])]
+    #[arg(add = ArgValueCompleter::new(completion::hosts), required_unless_present_any = ["pid", "dst", "port", "listen"])]
     pub(crate) host: Option<String>,
+    /// Server that dials in.
+    #[command(flatten)]
+    pub(crate) listen: ListenArguments,
     /// Diagnose a running transfer instead: the connections of this process
-    #[arg(long, value_name = "PID", value_parser = process, conflicts_with_all = ["host", "transfer"])]
+    #[arg(long, value_name = "PID", value_parser = process, conflicts_with_all = ["host", "listen", "transfer"])]
     pub(crate) pid: Option<ProcessId>,
     /// Diagnose a running transfer: the connections with this remote address or network (192.0.2.0/24)
-    #[arg(long, value_name = "ADDRESS", value_parser = crate::cmd::watch::address_prefix, conflicts_with_all = ["host", "transfer"])]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        value_parser = crate::cmd::watch::address_prefix,
+        conflicts_with_all = ["host", "listen", "transfer"]
+    )]
     pub(crate) dst: Option<AddressPrefix>,
     /// Time for which a running transfer is watched
-    #[arg(long, default_value = "10s", value_parser = values::duration, value_name = "TIME", conflicts_with = "host")]
+    #[arg(long, default_value = "10s", value_parser = values::duration, value_name = "TIME", conflicts_with_all = ["host", "listen"])]
     pub(crate) time: Duration,
     /// Do not fill the path to find its capacity: the capacity and whether the path is full stay unknown
     #[arg(long)]

@@ -14,6 +14,7 @@ use linerate_rules::diagnosis;
 pub(crate) use arguments::DiagnoseArguments;
 pub(crate) use progress::DiagnoseProgressDisplay;
 
+use crate::cmd::listen::DialedServer;
 use crate::cmd::measurement::{interrupts, own_arguments};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -21,13 +22,23 @@ use crate::iperf3;
 
 /// Measures, explains, shows and keeps.
 pub(crate) fn run(arguments: &DiagnoseArguments) -> ExitStatus {
-    let Some(host) = &arguments.host else { return watched::run(arguments) };
-    let options = match options(arguments, host) {
-        Ok(options) => options,
-        Err(exit) => return exit,
-    };
+    if arguments.host.is_none() && arguments.listen.listen.is_none() {
+        return watched::run(arguments);
+    }
     let stop = match interrupts() {
         Ok(stop) => stop,
+        Err(exit) => return exit,
+    };
+    let server = match arguments.listen.server(&arguments.common, stop) {
+        Ok(server) => server,
+        Err(exit) => return exit,
+    };
+    let dialed =
+        server.map(|DialedServer { host, common }| DiagnoseArguments { host: Some(host), common, ..arguments.clone() });
+    let arguments = dialed.as_ref().unwrap_or(arguments);
+    let host = arguments.host.as_deref().unwrap_or_default();
+    let options = match options(arguments, host) {
+        Ok(options) => options,
         Err(exit) => return exit,
     };
     let surroundings = arguments.common.local_environment(host);

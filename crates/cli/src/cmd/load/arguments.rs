@@ -9,17 +9,25 @@ use linerate_analysis::traffic_profiles::TrafficProfile;
 use linerate_engine::load::RequestTransport;
 use linerate_model::load::PhaseKind;
 
+use crate::cmd::listen::ListenArguments;
 use crate::cmd::measurement::MeasurementArguments;
 use crate::progress::LiveArguments;
 use crate::{completion, values};
 
 /// `linerate load`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct LoadArguments {
     /// Server: a linerate (`linerate serve`, or `ssh:USER@HOST` for a host over ssh) reports everything, an iperf3 server or
     /// another host less; an emulated path, as `lab:NAME`; or the URL of a responsiveness server, as `https://HOST[:PORT][/PATH]`
-    #[arg(add = ArgValueCompleter::new(completion::hosts))]
-    pub(crate) host: String,
+    #[arg(
+        required_unless_present = "listen",
+        conflicts_with = "listen",
+        add = ArgValueCompleter::new(completion::hosts)
+    )]
+    pub(crate) host: Option<String>,
+    /// Server that dials in.
+    #[command(flatten)]
+    pub(crate) listen: ListenArguments,
     /// Congestion control of the load on both hosts; `default` for each host's own
     #[arg(short = 'C', long, default_value = "cubic", value_name = "NAME")]
     pub(crate) congestion: String,
@@ -48,7 +56,7 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_parser = grade, value_name = "LETTER")]
     pub(crate) min_grade: Option<LatencyGrade>,
     /// Measure a host on which no server listens: its idle round trip by ICMP, without a load
-    #[arg(long)]
+    #[arg(long, conflicts_with = "listen")]
     pub(crate) no_server: bool,
     /// Probe with ECN codepoints, too, and report a dual queue for L4S: shorter delays of ECT(1) than of ECT(0)
     #[arg(long)]
@@ -72,6 +80,13 @@ pub(crate) struct LoadArguments {
     /// Options common to all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,
+}
+
+impl LoadArguments {
+    /// Host that is measured.
+    pub(crate) fn host(&self) -> &str {
+        self.host.as_deref().unwrap_or_default()
+    }
 }
 
 /// Transport of requests on the command line.

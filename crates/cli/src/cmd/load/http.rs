@@ -14,7 +14,7 @@ pub(crate) const SCHEME: &str = "https://";
 
 /// Test that a URL in place of the host asks for; `None` for any other host.
 pub(super) fn test_of(arguments: &LoadArguments) -> Result<Option<HttpTestOptions>, String> {
-    let names_web = [SCHEME, "http://"].iter().any(|scheme| arguments.host.starts_with(scheme));
+    let names_web = [SCHEME, "http://"].iter().any(|scheme| arguments.host().starts_with(scheme));
     if !names_web {
         return match arguments.also_host.first() {
             Some(_) => Err("--also-host needs the URL of a responsiveness server, https://…".to_owned()),
@@ -35,13 +35,13 @@ pub(super) fn test_of(arguments: &LoadArguments) -> Result<Option<HttpTestOption
     if let Some((option, _, reason)) = unusable.iter().find(|(_, is_given, _)| *is_given) {
         return Err(format!("{option} does not apply to a URL: {reason}"));
     }
-    let url = HttpsUrl::parse_configuration(&arguments.host)?;
+    let url = HttpsUrl::parse_configuration(arguments.host())?;
     Ok(Some(HttpTestOptions { url, other_hosts: arguments.also_host.clone() }))
 }
 
 /// Target of the test.
 pub(super) fn target(arguments: &LoadArguments, test: &HttpTestOptions) -> ProbeTarget {
-    ProbeTarget { port: test.url.port, ..arguments.common.target(&arguments.host) }
+    ProbeTarget { port: test.url.port, ..arguments.common.target(arguments.host()) }
 }
 
 /// This host's environment and route to the server.

@@ -24,6 +24,7 @@ use linerate_units::{StreamCount, display};
 pub(crate) use arguments::LoadArguments;
 pub(crate) use progress::LoadProgressDisplay;
 
+use crate::cmd::listen::DialedServer;
 use crate::cmd::measurement::{hint_no_server, interrupts, quic_transactions, report_missed};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -41,12 +42,19 @@ pub(crate) fn run(arguments: &LoadArguments) -> ExitStatus {
         Ok(stop) => stop,
         Err(exit) => return exit,
     };
+    let server = match arguments.listen.server(&arguments.common, stop) {
+        Ok(server) => server,
+        Err(exit) => return exit,
+    };
+    let dialed =
+        server.map(|DialedServer { host, common }| LoadArguments { host: Some(host), common, ..arguments.clone() });
+    let arguments = dialed.as_ref().unwrap_or(arguments);
     let surroundings = match &http {
         Some(test) => http::local_environment(arguments, test),
-        None => arguments.common.local_environment(&arguments.host),
+        None => arguments.common.local_environment(arguments.host()),
     };
     let planned: Vec<&str> = phases(arguments).into_iter().map(PhaseKind::name).collect();
-    if let Err(exit) = arguments.common.draw("load", &arguments.host, arguments.live, &planned, stop) {
+    if let Err(exit) = arguments.common.draw("load", arguments.host(), arguments.live, &planned, stop) {
         return exit;
     }
     let mut display = LoadProgressDisplay::new(arguments.common.quiet);
@@ -62,7 +70,7 @@ pub(crate) fn run(arguments: &LoadArguments) -> ExitStatus {
     crate::progress::close_picture();
     if let Some(error) = &outcome.error {
         console::error(&error.to_string(), None);
-        if http.is_none() {
+        if http.is_none() && !arguments.no_server && !arguments.common.dialed_in {
             hint_no_server(error, "measures the idle round trip by ICMP");
         }
     }
@@ -112,7 +120,7 @@ fn requests(arguments: &LoadArguments) -> Vec<RequestTransport> {
 }
 
 fn options(arguments: &LoadArguments) -> LoadTestOptions {
-    let target = ProbeTarget { without_server: arguments.no_server, ..arguments.common.target(&arguments.host) };
+    let target = ProbeTarget { without_server: arguments.no_server, ..arguments.common.target(arguments.host()) };
     let usual = LoadTestOptions::new(target);
     LoadTestOptions {
         congestion_control: Some(arguments.congestion.clone()).filter(|name| name != "default"),

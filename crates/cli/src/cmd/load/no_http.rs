@@ -11,7 +11,7 @@ use super::LoadArguments;
 pub(super) enum HttpTestOptions {}
 
 pub(super) fn test_of(arguments: &LoadArguments) -> Result<Option<HttpTestOptions>, String> {
-    if arguments.host.starts_with("https://") {
+    if arguments.host().starts_with("https://") {
         return Err("this linerate is built without tests over HTTP/2 (feature responsiveness)".to_owned());
     }
     Ok(None)

@@ -12,17 +12,25 @@ use linerate_model::autonomous_systems::AutonomousSystemTable;
 use linerate_sys::describe_os_error;
 use linerate_units::{BitRate, ByteCount, PacketCount, Port};
 
+use crate::cmd::listen::ListenArguments;
 use crate::cmd::measurement::MeasurementArguments;
 use crate::progress::LiveArguments;
 use crate::{completion, values};
 
 /// `linerate path`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct PathArguments {
     /// Server: a linerate (`linerate serve`, or `ssh:USER@HOST` for a host over ssh) reports everything; a STAMP reflector,
     /// iperf3 server or other host less; or an emulated path, as `lab:NAME`
-    #[arg(add = ArgValueCompleter::new(completion::hosts))]
-    pub(crate) host: String,
+    #[arg(
+        required_unless_present = "listen",
+        conflicts_with = "listen",
+        add = ArgValueCompleter::new(completion::hosts)
+    )]
+    pub(crate) host: Option<String>,
+    /// Server that dials in.
+    #[command(flatten)]
+    pub(crate) listen: ListenArguments,
     /// UDP port of a STAMP reflector, used when no linerate answers
     #[arg(long, default_value = "862", value_name = "PORT", value_parser = values::port)]
     pub(crate) stamp_port: Port,
@@ -51,7 +59,7 @@ pub(crate) struct PathArguments {
     #[arg(long, conflicts_with = "no_capacity", value_name = "SIZE", value_parser = values::size)]
     pub(crate) max_traffic: Option<ByteCount>,
     /// Measure a host on which no server listens, by ICMP, or by STAMP where it has a reflector
-    #[arg(long)]
+    #[arg(long, conflicts_with = "listen")]
     pub(crate) no_server: bool,
     /// Live picture.
     #[command(flatten)]
@@ -65,7 +73,7 @@ pub(crate) struct PathArguments {
 }
 
 /// A stream without a control connection.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Without a control connection")]
 pub(crate) struct StreamArguments {
     /// Only send UDP at this IP-layer rate; a STAMP reflector returns as much as it receives
@@ -80,12 +88,18 @@ pub(crate) struct StreamArguments {
 }
 
 /// Options of what a stream without a control connection leaves out.
-const OTHER_PARTS: [&str; 7] = ["no_capacity", "no_mtu", "max_rate", "max_traffic", "periodic", "interval", "hops"];
+const OTHER_PARTS: [&str; 8] =
+    ["no_capacity", "no_mtu", "max_rate", "max_traffic", "periodic", "interval", "hops", "listen"];
 
 /// Time of a stream, unless a number of packets is given.
 const STREAM_TIME: Duration = Duration::from_secs(10);
 
 impl StreamArguments {
+    /// True when only a stream is measured.
+    pub(super) const fn is_requested(&self) -> bool {
+        self.receive || self.bitrate.is_some()
+    }
+
     /// The stream, if one was asked for.
     pub(super) fn stream(&self, count: Option<u64>) -> Result<Option<BlindStream>, String> {
         let count = count.map(PacketCount::new);
@@ -112,11 +126,11 @@ fn packet_size(text: &str) -> Result<ByteCount, String> {
 }
 
 /// Hops of the path.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Hops")]
 pub(crate) struct HopArguments {
     /// Measure only the hops, in rounds: delay, loss, routes of equal cost, path MTU
-    #[arg(long, conflicts_with_all = ["no_capacity", "max_rate", "max_traffic", "periodic", "stamp_port"])]
+    #[arg(long, conflicts_with_all = ["no_capacity", "max_rate", "max_traffic", "periodic", "stamp_port", "listen"])]
     pub(crate) hops: bool,
     /// Flows that enumerate routes of equal cost, each with a source port of its own
     #[arg(long, value_name = "N", default_value = "6", value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -159,6 +173,11 @@ fn read_table(file: &Path) -> Result<AutonomousSystemTable, String> {
 }
 
 impl PathArguments {
+    /// Host that is measured.
+    pub(crate) fn host(&self) -> &str {
+        self.host.as_deref().unwrap_or_default()
+    }
+
     /// Options of the hops.
     pub(super) fn route(&self) -> Result<HopOptions, String> {
         let hops = HopOptions { flows: self.hops.flows, labels: self.hops.labels()?, ..HopOptions::default() };

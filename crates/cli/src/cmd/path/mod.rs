@@ -15,6 +15,7 @@ use linerate_units::{PacketCount, Port};
 pub(crate) use arguments::PathArguments;
 pub(crate) use progress::PathProgressDisplay;
 
+use crate::cmd::listen::DialedServer;
 use crate::cmd::measurement::{hint_no_server, interrupts};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -32,6 +33,13 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
         Ok(stop) => stop,
         Err(exit) => return exit,
     };
+    let server = match arguments.listen.server(&arguments.common, stop) {
+        Ok(server) => server,
+        Err(exit) => return exit,
+    };
+    let dialed =
+        server.map(|DialedServer { host, common }| PathArguments { host: Some(host), common, ..arguments.clone() });
+    let arguments = dialed.as_ref().unwrap_or(arguments);
     let options = match options(arguments) {
         Ok(options) => options,
         Err(reason) => {
@@ -39,8 +47,8 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
             return ExitStatus::Unable;
         }
     };
-    let surroundings = arguments.common.local_environment(&arguments.host);
-    if let Err(exit) = arguments.common.draw("path", &arguments.host, arguments.live, &planned(arguments), stop) {
+    let surroundings = arguments.common.local_environment(arguments.host());
+    if let Err(exit) = arguments.common.draw("path", arguments.host(), arguments.live, &planned(arguments), stop) {
         return exit;
     }
     let mut progress = PathProgressDisplay::new(arguments.common.quiet, " (--max-traffic, --no-capacity)");
@@ -56,7 +64,9 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
     };
     if let Some(error) = &outcome.error {
         console::error(&error.to_string(), None);
-        hint_no_server(error, "measures by ICMP and STAMP alone");
+        if asks_for_server(arguments) {
+            hint_no_server(error, "measures by ICMP and STAMP alone");
+        }
     }
     if exit != ExitStatus::Unable {
         let run = document::history_record(&outcome, surroundings);
@@ -68,12 +78,18 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
     exit
 }
 
+/// True when a server would have been used: neither hops alone nor a stream alone need one.
+fn asks_for_server(arguments: &PathArguments) -> bool {
+    let without = arguments.no_server || arguments.hops.hops || arguments.stream.is_requested();
+    !without && !arguments.common.dialed_in
+}
+
 /// Phases, as far as the command line tells.
 fn planned(arguments: &PathArguments) -> Vec<&'static str> {
     if arguments.hops.hops {
         return vec![PathPhase::Hops.name()];
     }
-    if arguments.stream.receive || arguments.stream.bitrate.is_some() {
+    if arguments.stream.is_requested() {
         let waiting = [PathPhase::Waiting].into_iter().filter(|_| arguments.stream.receive);
         return waiting.chain([PathPhase::Stream]).map(PathPhase::name).collect();
     }
@@ -87,7 +103,7 @@ fn planned(arguments: &PathArguments) -> Vec<&'static str> {
 fn options(arguments: &PathArguments) -> Result<PathOptions, String> {
     // A reflector's own port means that no server is expected.
     let without_server = arguments.no_server || arguments.stamp_port != Port::STAMP;
-    let target = ProbeTarget { without_server, ..arguments.common.target(&arguments.host) };
+    let target = ProbeTarget { without_server, ..arguments.common.target(arguments.host()) };
     let count = arguments.count.unwrap_or(DEFAULT_COUNT);
     let blind = arguments.stream.stream(arguments.count)?;
     if count < MIN_COUNT && !arguments.hops.hops {

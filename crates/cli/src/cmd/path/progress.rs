@@ -65,6 +65,10 @@ impl PathProgressDisplay {
         progress::publish(match event {
             // Nothing is measured before the connection.
             PathEvent::Phase(PathPhase::Connect, _) => return,
+            PathEvent::Phase(phase, expected) if expected.is_zero() => {
+                let end = if *phase == PathPhase::Hops { "until it is stopped" } else { "as long as packets arrive" };
+                ProgressEvent { text: Some(end.to_owned()), ..ProgressEvent::phase(phase.name(), None) }
+            }
             PathEvent::Phase(phase, expected) => ProgressEvent::phase(phase.name(), Some(nanoseconds(*expected))),
             PathEvent::Announcement(most) => ProgressEvent::with_text(EventKind::Note, self.announcement(*most)),
             PathEvent::RoundTrip(time) => ProgressEvent { rtt_ns: Some(nanoseconds(*time)), ..sample() },

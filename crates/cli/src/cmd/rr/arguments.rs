@@ -7,15 +7,23 @@ use clap_complete::engine::ArgValueCompleter;
 use linerate_model::rr::RrMode;
 use linerate_units::{ByteCount, parse};
 
+use crate::cmd::listen::ListenArguments;
 use crate::cmd::measurement::MeasurementArguments;
 use crate::{completion, values};
 
 /// `linerate rr`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct RrArguments {
     /// Server: a linerate (`linerate serve`, or `ssh:USER@HOST` for a host over ssh); or an emulated path, as `lab:NAME`
-    #[arg(add = ArgValueCompleter::new(completion::hosts))]
-    pub(crate) host: String,
+    #[arg(
+        required_unless_present = "listen",
+        conflicts_with = "listen",
+        add = ArgValueCompleter::new(completion::hosts)
+    )]
+    pub(crate) host: Option<String>,
+    /// Server that dials in.
+    #[command(flatten)]
+    pub(crate) listen: ListenArguments,
     /// Kind of transaction.
     #[command(flatten)]
     pub(crate) kind: KindArguments,
@@ -45,6 +53,13 @@ pub(crate) struct RrArguments {
     pub(crate) common: MeasurementArguments,
 }
 
+impl RrArguments {
+    /// Host that is measured.
+    pub(crate) fn host(&self) -> &str {
+        self.host.as_deref().unwrap_or_default()
+    }
+}
+
 /// Kind of transaction.
 #[derive(Clone, Copy, Debug, Args)]
 #[group(multiple = false)]
@@ -53,13 +68,13 @@ pub(crate) struct KindArguments {
     #[arg(long)]
     pub(crate) tcp: bool,
     /// A new TCP connection for each request, as netperf's `TCP_CRR`
-    #[arg(long)]
+    #[arg(long, conflicts_with = "listen")]
     pub(crate) connect: bool,
     /// Requests in UDP datagrams, as netperf's `UDP_RR`
-    #[arg(long)]
+    #[arg(long, conflicts_with = "listen")]
     pub(crate) udp: bool,
     /// A new connection with a full handshake for each request: TLS 1.3 over TCP, or QUIC
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", conflicts_with = "listen")]
     pub(crate) handshake: Option<HandshakeKind>,
 }
 

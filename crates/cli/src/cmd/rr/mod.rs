@@ -13,6 +13,7 @@ use linerate_units::display;
 
 pub(crate) use arguments::RrArguments;
 
+use crate::cmd::listen::DialedServer;
 use crate::cmd::measurement::{interrupts, quic_transactions};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -20,6 +21,17 @@ use progress::RrProgressDisplay;
 
 /// Measures, prints and records.
 pub(crate) fn run(arguments: &RrArguments) -> ExitStatus {
+    let stop = match interrupts() {
+        Ok(stop) => stop,
+        Err(exit) => return exit,
+    };
+    let server = match arguments.listen.server(&arguments.common, stop) {
+        Ok(server) => server,
+        Err(exit) => return exit,
+    };
+    let dialed =
+        server.map(|DialedServer { host, common }| RrArguments { host: Some(host), common, ..arguments.clone() });
+    let arguments = dialed.as_ref().unwrap_or(arguments);
     let options = match options(arguments) {
         Ok(options) => options,
         Err(text) => {
@@ -27,11 +39,7 @@ pub(crate) fn run(arguments: &RrArguments) -> ExitStatus {
             return ExitStatus::Unable;
         }
     };
-    let stop = match interrupts() {
-        Ok(stop) => stop,
-        Err(exit) => return exit,
-    };
-    let surroundings = arguments.common.local_environment(&arguments.host);
+    let surroundings = arguments.common.local_environment(arguments.host());
     let mut progress = RrProgressDisplay::new(arguments.common.quiet);
     let outcome = rr::run(&options, Some(stop), &mut |event| progress.event(event));
     progress.finish();
@@ -66,7 +74,7 @@ fn options(arguments: &RrArguments) -> Result<RrOptions, String> {
             display::size(size)
         ));
     }
-    let usual = RrOptions::new(arguments.common.target(&arguments.host), mode);
+    let usual = RrOptions::new(arguments.common.target(arguments.host()), mode);
     Ok(RrOptions {
         request: arguments.request,
         response: arguments.response,

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use linerate_units::{BitRate, ByteCount, Port};
+use linerate_units::{BitRate, ByteCount};
 
+use crate::cmd::listen::ListenArguments;
 use crate::cmd::measurement::MeasurementArguments;
 use crate::command_line::host_and_port;
 use crate::progress::LiveArguments;
@@ -16,19 +17,16 @@ use crate::{completion, values};
 pub(crate) struct TestArguments {
     /// The server: a linerate (`linerate serve`) or any iperf3, a host over ssh (`ssh:USER@HOST`), or an emulated path
     /// (`lab:NAME`); several are measured one after the other, in one table
-    #[arg(value_name = "HOST", required_unless_present = "listen", add = ArgValueCompleter::new(completion::hosts))]
-    pub(crate) hosts: Vec<String>,
-    /// Instead of a host: wait for a server behind NAT that dials in (`linerate serve --dial THIS_HOST`), on this port
     #[arg(
-        long,
-        value_name = "PORT",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "5201",
-        value_parser = values::port,
-        conflicts_with = "hosts"
+        value_name = "HOST",
+        required_unless_present = "listen",
+        conflicts_with = "listen",
+        add = ArgValueCompleter::new(completion::hosts)
     )]
-    pub(crate) listen: Option<Port>,
+    pub(crate) hosts: Vec<String>,
+    /// Server that dials in.
+    #[command(flatten)]
+    pub(crate) listen: ListenArguments,
     /// Time of each run
     #[arg(short, long, default_value = "5s", value_parser = values::duration, value_name = "TIME")]
     pub(crate) time: Duration,
@@ -46,7 +44,7 @@ pub(crate) struct TestArguments {
     pub(crate) down: bool,
     /// Measure the same over QUIC, too, and compare: TCP with one stream, then QUIC's handshakes and transfers
     #[cfg(feature = "quic")]
-    #[arg(long, conflicts_with = "window")]
+    #[arg(long, conflicts_with_all = ["window", "listen"])]
     pub(crate) quic: bool,
     /// Encrypt the data of the TCP streams, too, with the keys of the conversation (TLS 1.3); needs options of TLS
     #[arg(long)]

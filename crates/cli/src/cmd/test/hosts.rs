@@ -109,6 +109,7 @@ impl TableOutput {
         let result = ThroughputResult {
             host: arguments.host().to_owned(),
             port: arguments.common.port(),
+            dialed_in: false,
             peer_is_linerate: false,
             idle_rtt: None,
             runs: Vec::new(),

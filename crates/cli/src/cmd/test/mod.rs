@@ -8,7 +8,6 @@ mod quic;
 
 use linerate_model::direction::Direction;
 use std::fmt::Write as _;
-use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use linerate_documents::progress::{EventKind, ProgressEvent};
@@ -26,14 +25,14 @@ use linerate_model::throughput::{ThroughputResult, ThroughputRun};
 use linerate_report::text::MAX_SUMMARY_LINES;
 use linerate_report::throughput_text::{self, TestProgress, TextStyle};
 use linerate_sys::clock;
-use linerate_sys::net::{self, ListenOptions};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::serde::nanoseconds;
-use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, Port, SegmentCount, StreamCount, WallTime, display};
+use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss, SegmentCount, StreamCount, WallTime, display};
 
 pub(crate) use arguments::TestArguments;
 
-use crate::cmd::measurement::{family, interrupts, own_arguments, report_missed};
+use crate::cmd::listen::DialedServer;
+use crate::cmd::measurement::{interrupts, own_arguments, report_missed};
 use crate::console;
 use crate::exit::ExitStatus;
 use crate::recorder;
@@ -57,13 +56,12 @@ pub(crate) fn run(arguments: &TestArguments) -> ExitStatus {
         console::error(&problem, None);
         return ExitStatus::Unable;
     }
-    let dialed = match arguments.listen.map(|port| dialing_server(arguments, port, stop)).transpose() {
-        Ok(dialed) => dialed,
-        Err(error) => {
-            console::error(&error.to_string(), None);
-            return ExitStatus::from_error(&error);
-        }
+    let server = match arguments.listen.server(&arguments.common, stop) {
+        Ok(server) => server,
+        Err(exit) => return exit,
     };
+    let dialed =
+        server.map(|DialedServer { host, common }| TestArguments { hosts: vec![host], common, ..arguments.clone() });
     let arguments = dialed.as_ref().unwrap_or(arguments);
     let mut each = match arguments.of_each_host() {
         Ok(each) => each,
@@ -76,26 +74,6 @@ pub(crate) fn run(arguments: &TestArguments) -> ExitStatus {
         [alone] => run_alone(alone, stop),
         several => hosts::run(&arguments.hosts, several, stop),
     }
-}
-
-/// Waits for a server that dials in, which then is the host of the series.
-fn dialing_server(
-    arguments: &TestArguments,
-    port: Port,
-    stop: InterruptSignals,
-) -> linerate_sys::Result<TestArguments> {
-    let network = &arguments.common.network;
-    let options = ListenOptions {
-        address: network.bind,
-        port: Some(port),
-        family: family(network),
-        device: network.bind_dev.clone(),
-        ..ListenOptions::default()
-    };
-    let listener = net::listen_tcp(&options)?.listener;
-    console::note(&format!("waiting for a server that dials in (`linerate serve --dial`) on port {port}; Ctrl-C ends"));
-    let server = net::wait_for_server(listener, Some(stop.as_fd()))?;
-    Ok(TestArguments { hosts: vec![server.ip().to_string()], listen: None, ..arguments.clone() })
 }
 
 fn run_alone(arguments: &mut TestArguments, stop: InterruptSignals) -> ExitStatus {
@@ -212,7 +190,13 @@ fn measure(arguments: &TestArguments, stop: InterruptSignals, display: RunDispla
         quic::show(arguments, display, &result);
     }
     let problem = failure.as_ref().map(ToString::to_string).or_else(|| quic_failure.clone());
-    let run = begun.finish(&result, ending(&result, problem));
+    let signal = stop.pending().map(|signal| signal.describe());
+    let interrupted = signal.map(|signal| TestTermination::Interrupted { signal: Some(signal) });
+    let termination = match ending(&result, problem) {
+        TestTermination::Complete => interrupted.unwrap_or(TestTermination::Complete),
+        other => other,
+    };
+    let run = begun.finish(&result, termination);
     FinishedSeries { result, run, failure, quic_failure, lines }
 }
 
@@ -381,6 +365,7 @@ impl TestSeries<'_> {
         ThroughputResult {
             host: self.arguments.host().to_owned(),
             port: self.arguments.common.port(),
+            dialed_in: self.arguments.common.dialed_in,
             peer_is_linerate: self.linerate,
             idle_rtt: DurationDistribution::of(&mut self.handshakes),
             runs: self.runs,

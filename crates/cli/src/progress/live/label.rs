@@ -73,7 +73,7 @@ pub(super) fn part_of(all: usize, share: f64) -> usize {
 /// Completed share of a phase, and its remaining time.
 pub(super) fn phase_progress(phase: &LivePhase, now: Duration) -> (Option<f64>, String) {
     let Some((begun, end)) = phase.begun.zip(phase.expected_end) else {
-        return (None, "until the load is stable".to_owned());
+        return (None, phase.awaited.clone().unwrap_or_else(|| "until the load is stable".to_owned()));
     };
     let left = end.saturating_sub(now);
     let text = if left.is_zero() { "ending".to_owned() } else { format!("{} s left", left.as_secs_f64().ceil()) };

@@ -16,6 +16,8 @@ pub(super) struct LivePhase {
     pub(super) ended: Option<Duration>,
     /// Expected end; `None` when it depends on the measurement.
     pub(super) expected_end: Option<Duration>,
+    /// Text about the end where it depends on the measurement.
+    pub(super) awaited: Option<String>,
     /// Result in one line; else the latest figures are one.
     pub(super) result: Option<String>,
     pub(super) latest: LiveFigures,
@@ -111,6 +113,7 @@ impl LivePicture {
         let expected_end = event.left_ns.map(|left| at + Duration::from_nanos(left));
         if let Some(phase) = self.running() {
             phase.expected_end = expected_end;
+            phase.awaited = event.text.clone();
         }
     }
 

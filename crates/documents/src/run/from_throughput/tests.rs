@@ -124,6 +124,7 @@ fn document(runs: Vec<ThroughputRun>) -> RunDocument {
     let result = ThroughputResult {
         host: "far".to_owned(),
         port: Port::IPERF3,
+        dialed_in: false,
         peer_is_linerate: true,
         idle_rtt: DurationDistribution::of(&mut (1..=8).map(Duration::from_millis).collect::<Vec<_>>()),
         runs,
@@ -216,6 +217,7 @@ fn few_handshakes_give_no_interval() {
         let result = ThroughputResult {
             host: "far".to_owned(),
             port: Port::IPERF3,
+            dialed_in: false,
             peer_is_linerate: false,
             idle_rtt: DurationDistribution::of(&mut times),
             runs: Vec::new(),

@@ -84,7 +84,8 @@ pub(super) fn measure_alone(record: &mut PathRecord<'_>) -> Result<(), AbortReas
     record.document.address = Some(peer.ip().to_string());
     let rounds = u32::try_from(options.rounds.unwrap_or(0)).unwrap_or(u32::MAX);
     let is_endless = options.rounds.is_none();
-    record.phase(PathPhase::Hops, options.interval.saturating_mul(rounds) + Duration::from_secs(2));
+    let expected = options.interval.saturating_mul(rounds) + Duration::from_secs(2);
+    record.phase(PathPhase::Hops, if is_endless { Duration::ZERO } else { expected });
     let result = measure(record, peer, None);
     idle::choose_best(record);
     if record.document.hops.is_empty() && result.is_ok() {

@@ -79,13 +79,16 @@ pub(super) struct HopProber {
 
 impl HopProber {
     pub(super) fn open(record: &PathRecord<'_>, peer: SocketAddr, routers: Option<u8>) -> Result<Self, String> {
+        let target = &record.options.target;
+        if let Some(reason) = target.unreachable_reason() {
+            return Err(reason.to_owned());
+        }
         let mut random = [0; 4];
         host::random_bytes(&mut random).map_err(|error| error.to_string())?;
         let run = u32::from_ne_bytes(random);
         let to = SocketAddr::new(peer.ip(), FIRST_PORT);
         let flow = |index| Ok(HopFlow::new(flow::open(record, to, index)?, run, index));
         let flows = (0..record.options.route.flows.max(1)).map(flow).collect::<Result<_, String>>()?;
-        let target = &record.options.target;
         let options = EchoOptions { source: target.bind, device: target.device.clone(), ..EchoOptions::default() };
         Ok(Self {
             peer: to,
