@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use linerate_documents::run::{ChartPanel, FigureUnit, PhaseSpan, RunDocument, SampleSeries};
 
 use super::aggregate::together;
-use super::{Quantity, direction_label, panel_properties};
+use super::{Quantity, direction_label, panel_properties, panel_title};
 
 /// A chart.
 #[derive(Clone, Debug, PartialEq)]
@@ -240,19 +240,18 @@ fn panel_charts<'a>(run: &'a RunDocument, kind: ChartPanel, phases: &[ChartPhase
         .map(|unit| {
             let series: Vec<&SampleSeries> = series.iter().copied().filter(|series| series.unit == unit).collect();
             let name = if unit == usual { name.to_owned() } else { format!("{name}_{}", unit_suffix(unit)) };
-            lines(name, kind, unit, &series, phases)
+            lines((name, panel_title(run, kind)), kind, unit, &series, phases)
         })
         .collect()
 }
 
 fn lines<'a>(
-    name: String,
+    (name, title): (String, &str),
     kind: ChartPanel,
     unit: FigureUnit,
     series: &[&'a SampleSeries],
     phases: &[ChartPhase],
 ) -> Chart<'a> {
-    let (_, title, _) = panel_properties(kind);
     let mut all = if series.len() > MAX_SERIES { together(kind, series, phases) } else { Vec::new() };
     let whole = all.len();
     all.extend(series.iter().map(|series| borrowed(series)));

@@ -41,6 +41,7 @@ pub fn compare<'a>(before: &'a RunDocument, after: &'a RunDocument) -> Result<Pr
             .flatten()
             .collect(),
         notes: notes(before, after, comparison.basis),
+        missing: Vec::new(),
         environment: environments(before, after),
         next: None,
     })

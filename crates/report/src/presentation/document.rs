@@ -26,6 +26,7 @@ pub fn present_document(kind: DocumentKind, document: &Map<String, Value>) -> Pr
         charts: Vec::new(),
         tables: Vec::new(),
         notes: Vec::new(),
+        missing: Vec::new(),
         environment: Vec::new(),
         next: None,
     };

@@ -57,6 +57,8 @@ pub struct Presentation<'a> {
     pub tables: Vec<ReportTable>,
     /// Notes shown below the tables.
     pub notes: Vec<String>,
+    /// Parts that were asked for and are missing, each with its reason, in a sentence: a summary has them, too.
+    pub missing: Vec<String>,
     /// Environment of both ends.
     pub environment: Vec<ReportTable>,
     /// Command that follows from the result.
@@ -270,6 +272,7 @@ pub fn present(run: &RunDocument) -> Presentation<'_> {
         charts: overview::of(run).into_iter().chain(charts::series_charts(run)).collect(),
         tables: Vec::new(),
         notes: Vec::new(),
+        missing: Vec::new(),
         environment: environment::tables(&run.environment),
         next: next_command::next_command(run),
     };
@@ -364,6 +367,14 @@ pub(crate) const fn direction_label(direction: Direction) -> &'static str {
     match direction {
         Direction::Up => "up",
         Direction::Down => "down",
+    }
+}
+
+/// Title of a panel in a report of this run.
+pub(crate) fn panel_title(run: &RunDocument, panel: ChartPanel) -> &'static str {
+    match (run.kind, panel) {
+        (RunKind::Rr, ChartPanel::Latency) => "Latency of transactions",
+        _ => panel_properties(panel).1,
     }
 }
 

@@ -42,8 +42,19 @@ fn over_http(document: &LoadDocument, times: &str) -> String {
     format!("{} round trips per minute, confidence {}{times}.", known.join(", "), found.confidence)
 }
 
-/// Letters of the traffic profiles, with the phase in which they were lowest.
+/// Most profiles whose phases fit into the sentence.
+const MAX_PROFILES_WITH_PHASE: usize = 2;
+
+/// Letters of the traffic profiles, with the phase in which they were lowest where they are few.
 fn profiles(document: &LoadDocument) -> String {
+    if document.profiles.len() > MAX_PROFILES_WITH_PHASE {
+        let one = |result: &ProfileResult| {
+            let letter = result.letter.map_or_else(|| "unknown".to_owned(), |letter| letter.to_string());
+            let score = result.lowest_score().map(|score| format!(" (MOS {score:.2})")).unwrap_or_default();
+            format!("{} {letter}{score}", result.profile.name())
+        };
+        return format!("; {}", document.profiles.iter().map(one).collect::<Vec<_>>().join(", "));
+    }
     let one = |result: &ProfileResult| {
         let name = result.profile.name();
         let Some((letter, worst)) = result.letter.zip(result.worst()) else { return format!("; {name} unknown") };
@@ -76,9 +87,12 @@ pub const fn load_label(kind: PhaseKind) -> &'static str {
     }
 }
 
-/// Medians of the best class in all phases.
+/// Medians of the best class in all phases; the largest of those under load where requests or several profiles follow.
 fn round_trips(document: &LoadDocument) -> String {
-    let medians = best_class(document).and_then(|class| medians(document, class));
+    let has_requests = REQUESTS.into_iter().any(|class| medians(document, class).is_some());
+    let is_short = has_requests || document.profiles.len() > MAX_PROFILES_WITH_PHASE;
+    let medians = best_class(document)
+        .and_then(|class| if is_short { idle_and_loaded(document, class) } else { medians(document, class) });
     medians.map(|medians| format!("; round trip {medians}")).unwrap_or_default()
 }
 
@@ -93,10 +107,26 @@ fn medians(document: &LoadDocument, class: LatencyClass) -> Option<String> {
     (!medians.is_empty()).then(|| medians.join(", "))
 }
 
-/// Medians of requests in all phases, where they were made.
+/// Median of one class without load, and the largest under load; `None` where it has none.
+fn idle_and_loaded(document: &LoadDocument, class: LatencyClass) -> Option<String> {
+    let median =
+        |phase: &LoadPhase| Some(phase.classes.iter().find(|entry| entry.class == class)?.rtt.as_ref()?.median);
+    let is_idle = |phase: &&LoadPhase| phase.kind == PhaseKind::Idle;
+    let idle = document.phases.iter().find(is_idle).and_then(median);
+    let loaded = document.phases.iter().filter(|phase| !is_idle(phase)).filter_map(median).max();
+    let idle = idle.map(|idle| format!("{} idle", display::duration(idle)));
+    let loaded = loaded.map(|loaded| format!("up to {} loaded", display::duration(loaded)));
+    let parts: Vec<String> = [idle, loaded].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Classes of requests on connections of their own.
+const REQUESTS: [LatencyClass; 2] = [LatencyClass::TlsRequest, LatencyClass::QuicRequest];
+
+/// Medians of requests, where they were made.
 fn requests(document: &LoadDocument) -> String {
-    let one = |class| Some(format!("; {} {}", words(class), medians(document, class)?));
-    [LatencyClass::TlsRequest, LatencyClass::QuicRequest].into_iter().filter_map(one).collect()
+    let one = |class| Some(format!("; {} {}", words(class), idle_and_loaded(document, class)?));
+    REQUESTS.into_iter().filter_map(one).collect()
 }
 
 /// Findings about dual queues, where they were looked for.
@@ -109,7 +139,10 @@ fn dual_queues(document: &LoadDocument) -> String {
         let finding = match found.finding {
             DualQueue::Found => "dual queue",
             DualQueue::NotFound => "no dual queue",
-            _ => return format!("; unknown whether there is a dual queue {direction}"),
+            unknown => {
+                let reason = no_finding(unknown, found.ect1_intact.is_some());
+                return format!("; unknown whether there is a dual queue {direction}: {reason}");
+            }
         };
         let text = |delay: &Option<CodepointDelay>| {
             let delay = delay.as_ref().map(|delay| display::duration(Duration::from_nanos(delay.median_ns)));
@@ -118,6 +151,17 @@ fn dual_queues(document: &LoadDocument) -> String {
         format!("; {finding} {direction}: ECT(1) waits {}, ECT(0) {}", text(&found.ect1), text(&found.ect0))
     };
     document.dual_queues.iter().map(one).collect()
+}
+
+/// Reason why nothing is known about a dual queue; the evidence of the finding has its figures.
+const fn no_finding(finding: DualQueue, has_arrivals: bool) -> &'static str {
+    match finding {
+        DualQueue::TooFewProbes => "too few probes were answered",
+        DualQueue::Ect1Changed if has_arrivals => "the path rewrites ECT(1)",
+        DualQueue::Ect1Changed => "the far end does not report codepoints",
+        DualQueue::NoQueue => "the load builds no long queue",
+        _ => "the delays are too close",
+    }
 }
 
 const fn words(class: LatencyClass) -> &'static str {

@@ -12,7 +12,10 @@ use wrap::{columns, push_line, wrap_text};
 /// Lines of a summary.
 pub const MAX_SUMMARY_LINES: usize = 12;
 /// Lines of the result in plain words.
-const MAX_VERDICT_LINES: usize = 4;
+const MAX_VERDICT_LINES: usize = 6;
+/// Missing parts in a summary, and lines of each.
+const MAX_MISSING: usize = 2;
+const MAX_MISSING_LINES: usize = 2;
 /// Figures of a summary.
 const MAX_FIGURES: usize = 6;
 
@@ -22,9 +25,10 @@ pub fn summary(presentation: &Presentation<'_>, style: TextStyle) -> String {
     let mut text = String::new();
     heading(&mut text, presentation, style);
     verdict(&mut text, presentation, style);
-    let next = next(presentation, style);
-    let left = MAX_SUMMARY_LINES.saturating_sub(text.lines().count() + next.lines().count());
-    figures(&mut text, presentation, left.min(MAX_FIGURES), style);
+    let (missing, next) = (missing(presentation, style), next(presentation, style));
+    let used = [&text, &missing, &next].map(|part| part.lines().count()).iter().sum();
+    figures(&mut text, presentation, MAX_SUMMARY_LINES.saturating_sub(used).min(MAX_FIGURES), style);
+    text.push_str(&missing);
     text.push_str(&next);
     text
 }
@@ -95,6 +99,23 @@ fn figures(text: &mut String, presentation: &Presentation<'_>, most: usize, styl
         let padding = " ".repeat(values - columns(value));
         push_line(text, &format!("  {label:<labels$}  {}{padding}   {rest}", style.paint(TextColour::Bold, value)));
     }
+}
+
+/// Parts that were asked for and are missing, each with its reason.
+fn missing(presentation: &Presentation<'_>, style: TextStyle) -> String {
+    let mut text = String::new();
+    let width = usize::from(style.width.get()).saturating_sub(2).max(16);
+    for sentence in presentation.missing.iter().take(MAX_MISSING) {
+        let mut lines = wrap_text(&style.ascii(&escape::line(sentence)), width);
+        if lines.len() > MAX_MISSING_LINES {
+            lines.truncate(MAX_MISSING_LINES);
+            shorten(&mut lines[MAX_MISSING_LINES - 1], width, style);
+        }
+        for line in lines {
+            push_line(&mut text, &format!("  {}", style.paint(TextColour::Dim, &line)));
+        }
+    }
+    text
 }
 
 /// The next command, on a line of its own: it is copied.

@@ -14,6 +14,7 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, document: &DiagnoseD
     let tables = [evidence(document), advice(document), states(document), bounds(document), further_verdicts(document)];
     presentation.tables.extend(tables.into_iter().flatten());
     presentation.tables.extend(kernel_events(document));
+    presentation.missing.extend(missing_kernel_events(document));
     if let Some(path) = &document.path {
         presentation.tables.extend(path::direction_table(path));
         presentation.notes.extend(path.notes.iter().cloned());
@@ -118,6 +119,22 @@ fn further_verdicts(document: &DiagnoseDocument) -> Option<ReportTable> {
         );
     }
     table.non_empty()
+}
+
+/// Beginning of the keys of hosts that did not trace their kernels.
+const UNTRACED: &str = "kernel events of the ";
+
+/// Sentences on hosts that did not trace their kernels; one on both where they have the same reason.
+fn missing_kernel_events(document: &DiagnoseDocument) -> Vec<String> {
+    let refused: Vec<(&str, &str)> = document
+        .unknown
+        .iter()
+        .filter_map(|unknown| Some((unknown.key.strip_prefix(UNTRACED)?, unknown.reason.as_str())))
+        .collect();
+    match refused.as_slice() {
+        [(_, first), (_, second)] if first == second => vec![format!("No kernel events of both hosts: {first}.")],
+        each => each.iter().map(|(host, reason)| format!("No kernel events of the {host}: {reason}.")).collect(),
+    }
 }
 
 /// Events that the kernels traced: the longest, busiest and most frequent of each kind.
