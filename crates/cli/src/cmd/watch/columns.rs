@@ -112,9 +112,9 @@ impl TableColumn {
         match self {
             Self::Process => (10, 24),
             Self::Local | Self::Peer => (15, 47),
-            Self::RoundTrip => (7, 7),
+            Self::RoundTrip => (7, 10),
             Self::Limit => (19, 28),
-            _ => (6, 6),
+            _ => (6, 10),
         }
     }
 
@@ -236,9 +236,11 @@ pub(crate) fn layout(
             columns.retain(|(column, _)| *column != left_out);
         }
     }
-    // The remaining width goes to columns with longer texts, one by one from the left.
+    // The remaining width goes to columns with longer texts: figures first, which a cut falsifies.
     let mut spare = width.saturating_sub(total(&columns));
-    for wanted in [TableColumn::Peer, TableColumn::Process, TableColumn::Local, TableColumn::Limit] {
+    let texts = [TableColumn::Peer, TableColumn::Process, TableColumn::Local, TableColumn::Limit];
+    let figures = ALL.into_iter().filter(|column| column.is_figure());
+    for wanted in figures.chain(texts) {
         for (column, width) in columns.iter_mut().filter(|(column, _)| *column == wanted) {
             let more = longest(*column).min(column.widths().1).saturating_sub(*width).min(spare);
             *width += more;

@@ -31,11 +31,20 @@ pub(crate) fn time(time: Option<Duration>, ascii: bool) -> String {
     })
 }
 
-/// Percentage: `0.28%`, `0`.
+/// Percentage: `0.28%`, `0`; below a tenth with two decimals, so that it is as short.
 pub(crate) fn percent(share: Option<Ratio>) -> String {
     known(share, |share| {
-        let text = display::percent(share).replace(' ', "");
-        if text == "0%" { "0".to_owned() } else { text }
+        let percent = share.percent();
+        if percent == 0.0 {
+            return "0".to_owned();
+        }
+        if percent < 0.005 {
+            "<0.01%".to_owned()
+        } else if percent < 0.0995 {
+            format!("{percent:.2}%")
+        } else {
+            display::percent(share).replace(' ', "")
+        }
     })
 }
 
@@ -56,6 +65,8 @@ mod tests {
         assert_eq!(time(Some(Duration::from_micros(85)), true), "85us");
         assert_eq!(time(Some(Duration::from_micros(20_400)), false), "20.4ms");
         assert_eq!(percent(Ratio::new(0.0028)), "0.28%");
+        assert_eq!(percent(Ratio::new(0.000_765)), "0.08%");
+        assert_eq!(percent(Ratio::new(0.000_02)), "<0.01%");
         assert_eq!((percent(Some(Ratio::default())), rate(None)), ("0".to_owned(), "-".to_owned()));
     }
 }

@@ -47,7 +47,7 @@ use screen::{KeyAction, ScreenPage, WatchScreen};
 use table::{RowSelection, ViewStyle};
 
 /// Width of a table outside a terminal: enough for every column, and for IPv6 addresses.
-const PIPE_WIDTH: usize = 160;
+const PIPE_WIDTH: usize = 1000;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &WatchArguments) -> ExitStatus {
