@@ -13,6 +13,7 @@ mod effects;
 mod external_crates;
 mod file_length;
 pub(crate) mod glossary;
+mod lab_paths;
 mod links;
 mod lints;
 mod lockfile;
@@ -58,6 +59,7 @@ const INVARIANTS: &[Invariant] = &[
     packaging::INVARIANT,
     threat_model::INVARIANT,
     links::INVARIANT,
+    lab_paths::INVARIANT,
 ];
 
 /// Location that violates an invariant.

@@ -73,8 +73,12 @@ fn read_trace(file: &std::path::Path) -> Result<String, String> {
 
 fn library_text(name: &str) -> Result<String, ExitStatus> {
     library::find(name).map(|entry| entry.text().to_owned()).map_err(|unknown| {
-        let advice = "`linerate lab list` shows all; name a description of your own by its file";
-        console::error(&format!("{unknown}\n{advice}, as in ./{name}.toml"), None);
+        // Without a suggestion it names the list itself.
+        let list = if unknown.suggestion().is_some() { "`linerate lab list` shows all; " } else { "" };
+        console::error(
+            &format!("{unknown}\n{list}name a description of your own by its file, as in ./{name}.toml"),
+            None,
+        );
         ExitStatus::Unable
     })
 }
