@@ -3,6 +3,8 @@
 mod runs;
 
 use linerate_documents::run::{RunDocument, RunResult};
+use linerate_model::load::{LatencyClass, ProbeClass};
+use linerate_model::path::UnknownValue;
 use linerate_report::presentation::{compare, present};
 use linerate_report::text;
 use linerate_report::throughput_text::{TerminalWidth, TextStyle};
@@ -174,4 +176,45 @@ fn two_runs_are_compared_with_their_uncertainty() {
     assert!(flat.contains("Added delay up better within these runs: -824 ms, -87.5 %"), "{text}");
     assert!(flat.contains("Goodput down 7.52 Mbit/s → 7.52 Mbit/s"), "{text}");
     assert!(flat.contains("undetermined"), "{text}");
+}
+
+/// The default output, not the notes alone, states that events which were asked for are missing, and why.
+#[test]
+fn a_summary_has_the_reason_for_missing_kernel_events() {
+    let mut run = runs::all().into_iter().find_map(|(_, run)| match &run.result {
+        RunResult::Diagnose(_) => Some(run),
+        _ => None,
+    });
+    let run = run.as_mut().expect("a diagnosis");
+    let RunResult::Diagnose(document) = &mut run.result else { panic!("a diagnosis") };
+    let reason = "opening the kernel's tracepoints (tracefs): Permission denied (EACCES)";
+    document.unknown = ["sender", "receiver"]
+        .map(|host| UnknownValue { key: format!("kernel events of the {host}"), reason: reason.to_owned() })
+        .into();
+    let shown = text::summary(&present(run), TextStyle::plain());
+    let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(&format!("No kernel events of both hosts: {reason}.")), "{shown}");
+    assert!(shown.lines().count() <= text::MAX_SUMMARY_LINES, "{shown}");
+}
+
+/// With every profile and request, the headline still ends with the figure of QUIC, on narrow terminals, too.
+#[test]
+fn the_headline_of_a_load_with_everything_is_not_cut() {
+    let mut run = runs::load(1);
+    let RunResult::Load(document) = &mut run.result else { panic!("a load") };
+    let profile = document.profiles[0].clone();
+    document.profiles = vec![profile; 5];
+    for phase in &mut document.phases {
+        let usual = phase.classes[0].clone();
+        let requests = [LatencyClass::TlsRequest, LatencyClass::QuicRequest];
+        phase.classes.extend(requests.map(|class| ProbeClass { class, ..usual.clone() }));
+    }
+    run.verdict = linerate_report::sentence::load::sentence(document);
+    for columns in [60, 80] {
+        let style = TextStyle { width: TerminalWidth::new(columns), ..TextStyle::plain() };
+        let shown = text::summary(&present(&run), style);
+        let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(&run.verdict) && run.verdict.contains("requests over QUIC"), "{columns}: {shown}");
+        assert!(shown.lines().count() <= text::MAX_SUMMARY_LINES, "{shown}");
+    }
 }
