@@ -66,8 +66,7 @@ pub(crate) fn translated(program: &OsStr, arguments: Vec<OsString>) -> Result<Ve
 fn translation(texts: &[String], read: impl Fn(&str) -> Result<String, String>) -> Result<Translation, String> {
     let words: Vec<&str> = texts.iter().map(String::as_str).collect();
     match words[..] {
-        [] => Ok(Translation::Usage),
-        ["help"] => Ok(Translation::Usage),
+        [] | ["help"] => Ok(Translation::Usage),
         [first, ..] if first.starts_with('-') => options(&words, read),
         ["clear", device] => Ok(shape(&[device, "off"])),
         [device] => Ok(shape(&[device, "status", "--once"])),

@@ -469,6 +469,7 @@ pub(crate) fn facts(device: &str) -> Result<DeviceProperties, ShapeError> {
         header: found.link_header.unwrap_or(usual.header),
         transmit_queues: found.queues.map(|(sending, _)| sending),
         link_speed: features::link_speed(device).ok().flatten(),
+        receives_aggregates: found.kind.as_deref() == Some("veth"),
         ..usual
     })
 }

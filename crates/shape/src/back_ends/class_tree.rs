@@ -106,7 +106,12 @@ fn add_class(
         return;
     }
     builder.class(planned, format!("the class {title}"));
-    let options = (leaf.options)(builder.inputs, rates.ceiling, builder.direction).replace(FLOWS.0, FLOWS.1);
+    let receives_aggregates = builder.direction == Direction::Down && builder.inputs.device.receives_aggregates;
+    let options = if leaf.kind == "bfifo" && receives_aggregates {
+        format!("limit {}", sizes::aggregate_limit(builder.inputs, rates.ceiling).get())
+    } else {
+        (leaf.options)(builder.inputs, rates.ceiling, builder.direction).replace(FLOWS.0, FLOWS.1)
+    };
     builder.discipline(
         (TcParent::At(handle), QdiscHandle::discipline(handle.minor)),
         leaf.kind,
@@ -221,6 +226,26 @@ mod tests {
                 assert_eq!(devices.count(), 3, "{id} {device}");
             }
         }
+    }
+
+    /// One packet of ten segments fits into the queue of a slow class.
+    #[test]
+    fn a_class_holds_an_aggregated_packet_of_a_virtual_link() {
+        let limit = |receives_aggregates, interface: &str| {
+            let rate = |megabits: f64| Some(BitRate::from_bits_per_second(megabits * 1e6));
+            let line = AccessLink::new(rate(50.0), rate(100.0));
+            let classes = parse_class_file("match,name,group,down,up\n10.0.0.1,,,2M:3M,2M:3M\n").expect("good");
+            let policy = TrafficPolicy { classes, ..TrafficPolicy::default() };
+            let device = DeviceProperties { receives_aggregates, ..DeviceProperties::ethernet("eth0") };
+            let capabilities = KernelCapabilities::all_features();
+            let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &device };
+            let plan = BackEndId::HtbBfifo.back_end().plan(&inputs).expect("planned");
+            let place = TcParent::At(handle(0));
+            let queue = plan.disciplines().find(|one| one.device == interface && one.parent == place).expect("a queue");
+            queue.options[1].clone()
+        };
+        assert_eq!((limit(true, "ifb4eth0"), limit(true, "eth0")), ("18168".to_owned(), "7500".to_owned()));
+        assert_eq!(limit(false, "ifb4eth0"), "7500");
     }
 
     #[test]

@@ -126,10 +126,22 @@ fn shape(builder: &mut DirectionBuilder<'_>) {
     }
     builder.predict(TrafficImportance::Bulk, (htb_tree::turn_of(TrafficImportance::Bulk), Duration::ZERO), own);
     htb_tree::note_host_fairness(builder);
+    note_aggregates(builder);
     builder.note(format!(
         "Flows of one transport that share one of its {LEAF_COUNT} leaves wait up to 20 ms, or four packets, for each \
          other."
     ));
+}
+
+/// Adds the note on flows whose bursts arrive as one packet that is larger than a leaf.
+fn note_aggregates(builder: &mut DirectionBuilder<'_>) {
+    let inputs = builder.inputs;
+    let is_small = sizes::plain_limit(inputs, builder.rate) < sizes::aggregate_limit(inputs, builder.rate);
+    if builder.direction == Direction::Down && inputs.device.receives_aggregates && is_small {
+        builder.note(
+            "Bursts arrive as one packet on a virtual link (veth): BBR of a near host gets less than the rate here.",
+        );
+    }
 }
 
 /// Adds a table of one bucket for each leaf of a transport, and the filters into it.

@@ -50,6 +50,9 @@ pub struct DeviceProperties {
     pub link_speed: Option<BitRate>,
     /// True when this host gives packets that leave through it another source address (NAT).
     pub translates_addresses: Fact<bool>,
+    /// True when received packets come aggregated whatever the receive offload is: from a virtual link (veth), whose other end
+    /// hands over what its TCP has built.
+    pub receives_aggregates: bool,
     /// Packet processing load of the busiest processor; `None` when not measured.
     pub busiest_processor: Option<Ratio>,
 }
@@ -66,6 +69,7 @@ impl DeviceProperties {
             transmit_queues: None,
             link_speed: None,
             translates_addresses: Fact::default(),
+            receives_aggregates: false,
             busiest_processor: None,
         }
     }

@@ -112,6 +112,13 @@ pub(super) fn plain_limit(inputs: &PlanInputs<'_>, rate: BitRate) -> ByteCount {
     (inputs.full_frame() * 4).max(rate * MAX_QUEUE_DELAY)
 }
 
+/// Limit of a plain queue of a class that receives aggregated packets: it drops one that is larger as a whole, and BBR sends its
+/// initial window of ten as one to a near host, again and again. With four packets, a class of 2 to 3 Mbit/s carried 0.66 Mbit/s of
+/// BBR over 0.05 ms; with twelve 2.8, as of CUBIC with either.
+pub(super) fn aggregate_limit(inputs: &PlanInputs<'_>, rate: BitRate) -> ByteCount {
+    plain_limit(inputs, rate).max(inputs.full_frame() * 12)
+}
+
 /// Limit of a flow-queueing leaf in packets: 1001 below 100 Mbit/s, 10 240 (the kernel's) from there on.
 pub(super) fn packets(rate: BitRate) -> u32 {
     if rate.bits_per_second() < SMALL_QUANTUM_RATE { 1001 } else { 10_240 }

@@ -46,9 +46,9 @@ pub(super) fn status(page: &mut PlanPage, classes: &[TrafficClassStatus], verbos
     let is_wide = page.width() >= WIDE;
     let label_width = page.width().saturating_sub(if is_wide { 65 } else { 47 }).max(8);
     let row = |label: &str, cells: [&str; 6]| {
-        let [set, rate, sent, packets, waiting, dropped] = cells;
+        let [configured, rate, sent, packets, waiting, dropped] = cells;
         let counts = if is_wide { format!("{sent:>9}{packets:>9}") } else { String::new() };
-        format!("    {label:<label_width$} {set:>10}{rate:>13}{counts}{waiting:>10}{dropped:>9}")
+        format!("    {label:<label_width$} {configured:>10}{rate:>13}{counts}{waiting:>10}{dropped:>9}")
     };
     let heading = row("", ["set", "rate", "sent", "packets", "waiting", "dropped"]);
     page.line(&row_heading(4, &count(classes.len()), &heading));
