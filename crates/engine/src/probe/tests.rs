@@ -595,7 +595,7 @@ fn connections_that_stay_open_need_a_server_that_keeps_them() {
     for (known, mode, missing) in [
         (4, RrMode::Quic, "update linerate there"),
         (3, RrMode::Quic, "it serves no QUIC"),
-        (2, RrMode::Tls, "built without TLS"),
+        (2, RrMode::Tls, "built with TLS"),
     ] {
         let hello = ProbeResponse::Hello(ServerHello::new(&features[..known])).encode();
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");

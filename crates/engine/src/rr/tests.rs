@@ -92,7 +92,7 @@ fn a_server_without_time_left_names_its_limit() {
 fn a_build_without_quic_is_named() {
     let server = TestServer::start(ServerOptions::default());
     let error = measure(&options(&server, RrMode::Quic)).error.expect("an error").to_string();
-    assert!(error.contains("without QUIC"), "{error}");
+    assert!(error.contains("built with QUIC"), "{error}");
 }
 
 #[test]
