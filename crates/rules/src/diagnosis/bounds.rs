@@ -129,7 +129,7 @@ fn application(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let each = evidence.observation.asked.rate?;
     let all = each * connections(evidence);
     let text = format!("{} for each connection", rate(each));
-    // A program that is behind its rate makes up for it: it bounds the mean, not the second half.
-    let makes_up = evidence.goodput <= all && evidence.steady * MIN_BOUND_SHARE > all;
+    // A program that is behind its rate makes up for it, and blocks are whole: it bounds the mean, not the second half.
+    let makes_up = evidence.goodput * MIN_BOUND_SHARE <= all && evidence.steady * MIN_BOUND_SHARE > all;
     (!makes_up).then_some(ThroughputBound { kind: BoundKind::Application, rate: all, arithmetic: text })
 }
