@@ -190,7 +190,7 @@ fn measure(arguments: &TestArguments, stop: InterruptSignals, display: RunDispla
         quic::show(arguments, display, &result);
     }
     let problem = failure.as_ref().map(ToString::to_string).or_else(|| quic_failure.clone());
-    let signal = stop.pending().map(|signal| signal.describe());
+    let signal = stop.pending().map(linerate_sys::signals::Signal::describe);
     let interrupted = signal.map(|signal| TestTermination::Interrupted { signal: Some(signal) });
     let termination = match ending(&result, problem) {
         TestTermination::Complete => interrupted.unwrap_or(TestTermination::Complete),

@@ -113,7 +113,7 @@ impl LivePicture {
         let expected_end = event.left_ns.map(|left| at + Duration::from_nanos(left));
         if let Some(phase) = self.running() {
             phase.expected_end = expected_end;
-            phase.awaited = event.text.clone();
+            phase.awaited.clone_from(&event.text);
         }
     }
 
