@@ -36,7 +36,7 @@ const MAX_DRAIN_SECONDS: f64 = 1.5;
 /// Efficiency at the highest allowed rate below which the path limits.
 const MIN_EFFICIENCY_AT_MAX_RATE: f64 = 0.99;
 /// Share of the requested rate below which the sender cannot keep up, number of such windows, and the shortest time since
-/// the request, as it may have been lost on the way to a far sender.
+/// the request, which a far sender may get late.
 const MIN_SENT_SHARE: f64 = 0.8;
 const MIN_SLOW_WINDOWS: u32 = 3;
 const MIN_SLOW_TIME: Duration = Duration::from_secs(1);
@@ -65,8 +65,8 @@ const MAX_QUEUE_NANOS: f64 = 400e6;
 /// Time in nanoseconds by which a report may precede a full round trip and still count for the new rate: reports come
 /// every 50 ms.
 const REPORT_LEAD_NANOS: u64 = 10_000_000;
-/// Time between two reports beyond which the search's own time stands still, as reports that are lost on the way back
-/// cost the search steps; and the longest such time, as a multiple of the search's duration.
+/// Time between two reports beyond which the search's own time stands still, as lost reports cost it steps; and the longest
+/// such time, as a multiple of the search's duration.
 const MAX_REPORT_GAP: Duration = Duration::from_millis(200);
 const MAX_EXTENSION_FACTOR: u32 = 2;
 /// Silence after which less is sent, and after which the search ends.

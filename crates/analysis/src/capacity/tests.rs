@@ -65,7 +65,7 @@ fn drop_tail_from_tiny_to_huge() {
     }
 }
 
-/// lab:uplink-loses-acknowledgements: reports wait for retransmissions on the way back.
+/// lab:uplink-loses-acknowledgements: reports wait for retransmissions in the reverse direction.
 #[test]
 fn late_reports_prolong_the_search() {
     let six = SearchLimits { duration: Duration::from_secs(6), ..limits(40.0 * GIGABIT) };

@@ -24,9 +24,11 @@ use crate::course::AbortReason;
 use crate::probe::messages::{PacketSpacing, RecordDetail, SendLimit, SendOrder, StreamFeedback, StreamNumber};
 use crate::probe::{ProbeError, SendingThread, StreamReception};
 
-/// Longest duration of a search whose reports arrive in time, and the longest of all as a multiple of that.
+/// Longest duration of a search whose reports arrive in time.
 const LONGEST: Duration = Duration::from_secs(6);
-const LATE_REPORTS_FACTOR: u32 = 4;
+
+/// Duration after which a stream ends by itself, as a multiple of the search's: late reports prolong that up to three times.
+const STREAM_DURATION_FACTOR: u32 = 4;
 
 /// Default traffic limit of a search: enough for 25 Gbit/s.
 const MOST_BYTES: ByteCount = ByteCount::from_mebibytes(8 << 10);
@@ -186,7 +188,8 @@ fn search(
     let packet = packet(record, way, direction);
     let started = clock::monotonic_now();
     let mut search = CapacitySearch::new(limits, packet, way.round_trip, started);
-    let order = full_packets(way.session.new_stream(), &packet, search.rate(), limits.duration * LATE_REPORTS_FACTOR);
+    let order =
+        full_packets(way.session.new_stream(), &packet, search.rate(), limits.duration * STREAM_DURATION_FACTOR);
     let mut stream = SearchStream::start(way, direction, order)?;
     let mut newest = None;
     loop {

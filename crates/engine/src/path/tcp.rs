@@ -29,7 +29,7 @@ pub(super) fn describe(record: &mut PathRecord<'_>, connection: &TcpStream) {
             removed.title()
         ));
     }
-    for removed in far.iter().flat_map(|far| removed_on_the_way_back(&features.missing, far)) {
+    for removed in far.iter().flat_map(|far| removed_in_reverse(&features.missing, far)) {
         record.note(format!(
             "The far end agrees to {}, and its SYN/ACK arrives without it: something between removes it in the reverse direction.",
             removed.title()
@@ -77,7 +77,7 @@ fn removed(missing: &[TcpFeature], syn: &SynFacts) -> Vec<TcpFeature> {
 }
 
 /// Features that this end did not get although the far end has agreed to them.
-fn removed_on_the_way_back(missing: &[TcpFeature], far: &TcpInfo) -> Vec<TcpFeature> {
+fn removed_in_reverse(missing: &[TcpFeature], far: &TcpInfo) -> Vec<TcpFeature> {
     let agreed = arrived(far);
     missing.iter().copied().filter(|feature| agreed.contains(feature)).collect()
 }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_far_end_has_agreed_to_and_is_missing_was_removed_on_the_way_back() {
+    fn what_the_far_end_has_agreed_to_and_is_missing_was_removed_in_reverse() {
         let missing = [TcpFeature::ExplicitCongestionNotification, TcpFeature::AccurateEcn];
         let far = |ecn, accurate| TcpInfo {
             explicit_congestion_notification: ecn,
@@ -222,13 +222,10 @@ mod tests {
             timestamps: Some(true),
             ..TcpInfo::default()
         };
-        assert_eq!(removed_on_the_way_back(&missing, &far(Some(true), Some(true))), missing);
-        assert_eq!(
-            removed_on_the_way_back(&missing, &far(Some(true), None)),
-            [TcpFeature::ExplicitCongestionNotification]
-        );
-        assert!(removed_on_the_way_back(&missing, &far(Some(false), None)).is_empty(), "refused");
-        assert!(removed_on_the_way_back(&[], &far(Some(true), Some(true))).is_empty());
+        assert_eq!(removed_in_reverse(&missing, &far(Some(true), Some(true))), missing);
+        assert_eq!(removed_in_reverse(&missing, &far(Some(true), None)), [TcpFeature::ExplicitCongestionNotification]);
+        assert!(removed_in_reverse(&missing, &far(Some(false), None)).is_empty(), "refused");
+        assert!(removed_in_reverse(&[], &far(Some(true), Some(true))).is_empty());
     }
 
     #[test]
