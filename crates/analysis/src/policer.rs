@@ -357,6 +357,7 @@ mod tests {
             (policed(100.0 * MEGABIT, 200e3, 300.0 * MEGABIT), 1.5),
             (policed(100.0 * MEGABIT, 200e3, 300.0 * MEGABIT), 2.0),
             (policed(100.0 * MEGABIT, 200e3, 300.0 * MEGABIT), 1.05),
+            (policed(100.0 * MEGABIT, 200e3, 108.0 * MEGABIT), 1.06),
             (policed(100.0 * MEGABIT, 10_240.0, 1000.0 * MEGABIT), 1.5),
             (policed(100.0 * MEGABIT, 10_240.0, 1000.0 * MEGABIT), 3.0),
             (policed(100.0 * MEGABIT, 2e6, 1000.0 * MEGABIT), 1.5),
@@ -392,6 +393,8 @@ mod tests {
                 (300.0 * MEGABIT, 1.5),
                 (300.0 * MEGABIT, 2.0),
                 (300.0 * MEGABIT, 1.1),
+                (300.0 * MEGABIT, 1.06),
+                (10.0 * MEGABIT, 1.06),
                 (10.0 * MEGABIT, 1.5),
                 (10.0 * MEGABIT, 3.0),
             ] {
@@ -405,6 +408,7 @@ mod tests {
             for rate in [4.4 * MEGABIT, 24.0 * MEGABIT, 300.0 * MEGABIT] {
                 let path = SimulatedPath { management, ..SimulatedPath::new(rate, 0.065, rate / 8.0) };
                 finds_none(&format!("{management:?}"), path, rate * 1.5);
+                finds_none(&format!("{management:?}"), path, rate * 1.06);
             }
         }
     }

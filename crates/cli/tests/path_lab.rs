@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::document::{array, number, text};
-use support::lab::{in_parallel, lab_command};
+use support::lab::{OwnPath, in_parallel, lab_command};
 use support::linerate;
 use support::process::{result, run};
 
@@ -41,6 +41,22 @@ const KINDS: [&str; 9] = [
 #[test]
 fn each_kind_of_path_is_measured_as_emulated() {
     verify(&KINDS.map(str::to_owned));
+}
+
+/// A stream half as fast again as the policer waits for the link, and shows the link's queue only.
+#[test]
+fn a_policer_little_slower_than_its_link_is_measured() {
+    let own = |queue: &str, policer: &str| {
+        OwnPath::new(&format!(
+            "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nmtu = 1500\nrate = \"100 Mbit/s\"\n\
+             delay = \"2 ms\"\n{queue}\n{policer}"
+        ))
+    };
+    let short = "buffer = \"20 kB\"\nqueue = \"fifo\"";
+    let policer = "[link.forward]\npolicer = { rate = \"90 Mbit/s\", burst = \"300 kB\" }\n";
+    let paths =
+        [own(short, policer), own("queue = \"codel\"", policer), own("buffer = \"6 kB\"\nqueue = \"fifo\"", "")];
+    verify(&paths.each_ref().map(|path| path.file.clone()));
 }
 
 #[test]

@@ -19,6 +19,11 @@ use crate::probe::messages::{PacketRecord, RecordDetail, SendLimit, SendOrder};
 /// Stream rate as a multiple of the capacity: not an integer, see [`linerate_analysis::policer`].
 const RATE_FACTOR: f64 = 1.5;
 
+/// The same where a stream at that rate had to wait for the path's link, which may be little faster than a policer: as much
+/// as the search sent, which then hardly waited.
+const LOW_RATE_FACTOR: f64 = 1.06;
+const MAX_SEARCH_WAIT_PACKETS: f64 = 6.0;
+
 /// Duration of the stream, unless that makes too many packets, or too few.
 const TIME: f64 = 1.0;
 const LONGEST: Duration = Duration::from_secs(4);
@@ -47,7 +52,7 @@ pub(super) fn measure(
     let packet = packet(record, way, direction);
     let verdict = match skip_reason(outcome, capacity, &packet) {
         Some(evidence) => Ok(Policer { present: false, bits_per_second: None, burst_bytes: None, evidence }),
-        None => test(record, way, direction, capacity, &packet),
+        None => test(record, way, direction, capacity, (&packet, waited_packets(outcome, capacity, &packet))),
     };
     match verdict {
         Ok(policer) => record.direction(direction).policer = Some(policer),
@@ -73,31 +78,45 @@ fn skip_reason(outcome: &CapacityEstimate, capacity: BitRate, packet: &PacketLay
     })
 }
 
+/// Longest wait of the search's packets, in the time that one of them takes.
+fn waited_packets(outcome: &CapacityEstimate, capacity: BitRate, packet: &PacketLayout) -> f64 {
+    let waited = outcome.delay_growth.map_or(Duration::ZERO, |(_, most)| most);
+    let gap = packet.gap(capacity).unwrap_or(LONGEST);
+    waited.as_secs_f64() / gap.as_secs_f64().max(f64::MIN_POSITIVE)
+}
+
 fn test(
     record: &mut PathRecord<'_>,
     way: &PathKnowledge<'_>,
     direction: Direction,
     capacity: BitRate,
-    packet: &PacketLayout,
+    (packet, waited): (&PacketLayout, f64),
 ) -> Result<Policer, ProbeError> {
-    let found = match send_above(record, way, direction, (capacity, packet), 1.0)? {
+    let rate = capacity * RATE_FACTOR;
+    let found = match send_above(record, way, direction, (rate, packet), 1.0)? {
         PolicerFinding::None(NoPolicerReason::LittleLoss) => {
-            send_above(record, way, direction, (capacity, packet), SECOND_STREAM_FACTOR)?
+            send_above(record, way, direction, (rate, packet), SECOND_STREAM_FACTOR)?
+        }
+        queue @ PolicerFinding::None(NoPolicerReason::Queue) if waited <= MAX_SEARCH_WAIT_PACKETS => {
+            let rate = capacity * LOW_RATE_FACTOR;
+            match send_above(record, way, direction, (rate, packet), SECOND_STREAM_FACTOR)? {
+                PolicerFinding::None(_) => queue,
+                found @ PolicerFinding::Policer(_) => found,
+            }
         }
         found => found,
     };
     Ok(describe(found))
 }
 
-/// Sends a stream above the capacity, for that many times the usual duration, and judges its losses.
+/// Sends a stream at this rate, for that many times the usual duration, and judges its losses.
 fn send_above(
     record: &mut PathRecord<'_>,
     way: &PathKnowledge<'_>,
     direction: Direction,
-    (capacity, packet): (BitRate, &PacketLayout),
+    (rate, packet): (BitRate, &PacketLayout),
     factor: f64,
 ) -> Result<PolicerFinding, ProbeError> {
-    let rate = capacity * RATE_FACTOR;
     let gap = packet.gap(rate).unwrap_or(LONGEST);
     let usual = (TIME / gap.as_secs_f64()).clamp(FEWEST, MOST);
     let count = (usual * factor).min(LONGEST.as_secs_f64() / gap.as_secs_f64());
