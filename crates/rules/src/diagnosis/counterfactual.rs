@@ -38,7 +38,7 @@ pub(super) struct Counterfactuals<'a> {
     elapsed: f64,
     base: Option<Duration>,
     segment: Option<Mss>,
-    /// Loaded round trip as a multiple of the one at rest.
+    /// Loaded round trip as a multiple of that of full packets at rest.
     stretch: f64,
     /// True where acknowledgements wait on their way.
     waits_in_reverse: bool,
@@ -57,9 +57,9 @@ impl<'a> Counterfactuals<'a> {
     ) -> Self {
         let (steady, whole) = (evidence.steady.bits_per_second(), evidence.goodput.bits_per_second());
         let elapsed = evidence.observation.elapsed.as_secs_f64();
-        let round_trips = evidence.loaded.zip(evidence.base);
+        let round_trips = evidence.loaded.zip(evidence.rest_of_full_packets());
         let stretch =
-            round_trips.map_or(1.0, |((loaded, _), base)| loaded.as_secs_f64() / base.as_secs_f64().max(1e-9));
+            round_trips.map_or(1.0, |((loaded, _), rest)| loaded.as_secs_f64() / rest.as_secs_f64().max(1e-9));
         let (base, segment, waits_in_reverse) = (evidence.base, evidence.segment, evidence.waits_in_reverse());
         let bursts = evidence.overfilling_write().is_some() || evidence.late_acknowledgements().is_some();
         Self { steady, whole, elapsed, base, segment, stretch, waits_in_reverse, bursts, bounds, all }

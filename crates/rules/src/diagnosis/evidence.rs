@@ -356,6 +356,26 @@ impl<'o> TransferEvidence<'o> {
         lossless && full
     }
 
+    /// True when the receiver's window holds fewer than two full segments.
+    #[must_use]
+    pub fn has_window_below_two_segments(&self) -> bool {
+        self.window.zip(self.segment).is_some_and(|(window, segment)| window < segment.byte_count() * 2)
+    }
+
+    /// Round trip of full packets over the idle path: that at rest, which small packets measure, and the time that those in
+    /// flight take at the path's rate, two of them at most, since each second one is acknowledged.
+    #[must_use]
+    pub fn rest_of_full_packets(&self) -> Option<Duration> {
+        let with_others = self.steady * (1.0 + super::rules::others_share(self).unwrap_or_default());
+        let rate = self.capacity.map_or(with_others, |capacity| capacity.max(with_others));
+        let packets = self.segment.map(|segment| {
+            let (one, two) = (segment.byte_count(), segment.byte_count() * 2);
+            self.in_flight.map_or(one, |flight| flight.clamp(one, two))
+        });
+        let time = packets.and_then(|packets| rate.time_to_send(packets)).unwrap_or_default();
+        self.base.map(|base| base + time)
+    }
+
     /// True when packets were lost although the path is not full and had no queue: then it was not congestion.
     #[must_use]
     pub fn loses_without_queue(&self) -> bool {

@@ -72,7 +72,8 @@ pub(super) fn ranked(
         };
         let shares = first.cause == Cause::CrossTraffic && costed.iter().any(is_hidden);
         let is_certain = is_consistent && pair.is_none() && !repairs && !shares;
-        first.confidence = confidence(first, gains, evidence, is_certain);
+        let is_held = costed.iter().any(is_hidden);
+        first.confidence = confidence(first, gains, evidence, (is_certain, is_held));
     }
     let second = match (pair, ranked.as_slice()) {
         (Some(_), [_, second, ..]) => Some(second.cause.title().to_owned()),
@@ -227,7 +228,7 @@ fn confidence(
     first: &DiagnosisVerdict,
     (gain, rival): (f64, f64),
     evidence: &TransferEvidence<'_>,
-    is_certain: bool,
+    (is_certain, is_held): (bool, bool),
 ) -> Confidence {
     // Other traffic to the receiver need not cross the bottleneck.
     let may_be_apart = first.cause == Cause::CrossTraffic && evidence.is_full();
@@ -244,7 +245,7 @@ fn confidence(
         // A search that met the same traffic measured what that leaves.
         // Of the upper end of the capacity's interval: less may be left of it than the measured one shows.
         let most = super::capacity::high_share(evidence.observation);
-        let is_doubtful = loses && evidence.used().is_none_or(|used| used < MIN_CERTAIN_SHARE * most)
+        let is_doubtful = (loses || is_held) && evidence.used().is_none_or(|used| used < MIN_CERTAIN_SHARE * most)
             || super::rules::is_path_shared(evidence);
         if is_doubtful { Confidence::Medium } else { Confidence::High }
     } else if gain >= MIN_GAIN && (rival >= MIN_RIVAL_SHARE * gain || gain < MIN_CERTAIN_GAIN) {

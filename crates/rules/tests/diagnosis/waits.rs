@@ -107,14 +107,15 @@ fn no_queue_hides_in_a_variation_of_a_few_packets() {
 
 #[test]
 fn a_share_of_a_fair_queue_is_no_policer() {
-    let shared = |others: u64| {
-        changed(searched(500, 0, 60), |o| {
+    let shared = |queueing: u64, others: u64| {
+        changed(searched(queueing, 0, 60), |o| {
             let sent = o.connections[0].sender.last().and_then(|last| last.socket.info.bytes_sent).expect("sent");
             o.receiver.as_mut().expect("there").interface_bytes = Some((sent.get() * others, 0));
         })
     };
-    assert_eq!(causes(&shared(1))[0], Cause::Policer);
-    assert!(!causes(&shared(4)).contains(&Cause::Policer));
+    assert_eq!(causes(&shared(500, 1))[0], Cause::Policer);
+    assert!(!causes(&shared(500, 4)).contains(&Cause::Policer));
+    assert_eq!(causes(&shared(10, 4))[0], Cause::Policer, "no turn is waited for");
 }
 
 #[test]

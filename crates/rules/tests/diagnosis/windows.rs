@@ -107,3 +107,43 @@ fn repairs_of_slow_start_count_in_the_whole_transfer() {
     assert_eq!(causes(&repaired(false))[0], Cause::SackOff);
     assert_eq!(causes(&repaired(true))[0], Cause::BufferTooSmall);
 }
+
+/// Transfer of this rate over a path of this capacity and 600 µs, that waits for this window, with that queue.
+fn of_two_packets(megabits: f64, capacity: f64, window: u64, queue: u64) -> TransferObservation {
+    shaped(|shape| {
+        (shape.megabits, shape.capacity, shape.receive_window) = (megabits, capacity, 1.0);
+        (shape.round_trip, shape.queue) = (Duration::from_micros(600), Duration::from_micros(queue));
+        (shape.window, shape.in_flight, shape.congestion_window) = (window, window.next_multiple_of(SEGMENT), 14_480);
+        shape.buffers = (8192, true);
+    })
+}
+
+#[test]
+fn a_window_of_less_than_two_segments_leaves_a_part_of_the_path_idle() {
+    assert_eq!(causes(&of_two_packets(3.64, 4.01, 2400, 4100))[0], Cause::ReceiveWindow);
+    assert!(
+        !causes(&of_two_packets(3.64, 4.01, 5792, 4100)).contains(&Cause::ReceiveWindow),
+        "its data waits in a queue"
+    );
+    let nearly = |share: f64| {
+        let held = changed(of_two_packets(3.78, 4.01, 2400, 4100), |o| {
+            senders(o, |info| info.receive_window_limited = info.busy_time.map(|busy| busy.mul_f64(share)));
+        });
+        let first = diagnose(&held).verdicts[0].clone();
+        (first.cause, first.confidence)
+    };
+    assert_eq!(nearly(1.0), (Cause::LinkRate, Confidence::Medium), "what it would gain is too little to be sure of");
+    assert_eq!(nearly(0.1), (Cause::LinkRate, Confidence::High));
+}
+
+#[test]
+fn the_time_that_packets_take_is_no_queue_of_others() {
+    let shared = |queue: u64, others: u64| {
+        changed(of_two_packets(15.3, 38.0, 2400, queue), |o| {
+            let sent = o.connections[0].sender.last().and_then(|last| last.socket.info.bytes_sent).expect("sent");
+            o.receiver.as_mut().expect("there").interface_bytes = Some((sent.get() * others, 0));
+        })
+    };
+    assert_eq!(causes(&shared(400, 3))[0], Cause::ReceiveWindow);
+    assert_eq!(causes(&shared(1400, 3))[0], Cause::CrossTraffic);
+}

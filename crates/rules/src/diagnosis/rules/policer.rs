@@ -12,6 +12,8 @@ use super::super::text::{VerdictBuilder, percent, rate, size, time, verdict};
 
 /// Share of a packet's own time up to which a wait is none.
 const MAX_WAIT: f64 = 0.5;
+/// The same where other traffic uses the path as well.
+const MAX_SHARED_WAIT: f64 = 0.05;
 /// Delay variation at rest, in packets of the limit's rate, in which no queue can hide.
 const MAX_VARIATION: f64 = 4.0;
 /// Share of the limit's rate from which a transfer meets it: below, delays may vary by other traffic.
@@ -70,9 +72,9 @@ fn drops_without_queue(evidence: &TransferEvidence<'_>, capacity: &CapacityMeasu
     if capacity.at_least || capacity.shared != Some(false) || !is_queueless || evidence.limiting_queue().is_some() {
         return None;
     }
-    // A fair queue at the share of one flow drops others' packets as well, and waits no longer than its turn.
-    let has_waited = evidence.path().and_then(|path| path.policer.as_ref()).is_some_and(|policer| !policer.present);
-    if has_waited && super::is_path_shared(evidence) {
+    // A fair queue at the share of one flow drops others' packets as well, and waits no longer than its turn; but as long.
+    let is_unsure = evidence.path().and_then(|path| path.policer.as_ref()).is_some_and(|policer| !policer.present);
+    if is_unsure && waited >= packet.mul_f64(MAX_SHARED_WAIT) && super::is_path_shared(evidence) {
         return None;
     }
     let is_certain = waited < packet.mul_f64(MAX_WAIT);

@@ -70,10 +70,14 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
 }
 
 /// True when the path is nearly full, and the window allows all of it: the kernel's clock also counts the time in which a
-/// full window is on its way. A larger window than the path holds waits in its queue.
+/// full window is on its way. A larger window than the path holds waits in its queue, unless it is of fewer than two segments:
+/// then the path is idle until the receiver has opened it again.
 fn allows_capacity(evidence: &TransferEvidence<'_>) -> bool {
-    let waits =
-        evidence.window.zip(evidence.bandwidth_delay_product()).is_some_and(|(window, product)| window >= product * 2);
+    let waits = !evidence.has_window_below_two_segments()
+        && evidence
+            .window
+            .zip(evidence.bandwidth_delay_product())
+            .is_some_and(|(window, product)| window >= product * 2);
     evidence.used().is_some_and(|used| used >= FULL) && (waits || allows(evidence, MIN_ALLOWED_SHARE))
 }
 
