@@ -125,6 +125,17 @@ fn a_window_of_less_than_two_segments_leaves_a_part_of_the_path_idle() {
         !causes(&of_two_packets(3.64, 4.01, 5792, 4100)).contains(&Cause::ReceiveWindow),
         "its data waits in a queue"
     );
+    // One segment at a time, also where some of them are lost.
+    let losing = |window: u64| {
+        changed(of_two_packets(2.74, 3.53, window, 3000), |o| {
+            senders(o, |info| {
+                info.unacknowledged = Some(SegmentCount::new(1));
+                info.retransmits = Some(SegmentCount::new(5));
+            });
+        })
+    };
+    assert_eq!(causes(&losing(2400))[0], Cause::ReceiveWindow);
+    assert!(!causes(&losing(5792)).contains(&Cause::ReceiveWindow), "its data wait behind a loss");
     let nearly = |share: f64| {
         let held = changed(of_two_packets(3.78, 4.01, 2400, 4100), |o| {
             senders(o, |info| info.receive_window_limited = info.busy_time.map(|busy| busy.mul_f64(share)));

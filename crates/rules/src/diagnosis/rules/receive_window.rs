@@ -91,7 +91,10 @@ fn allows(evidence: &TransferEvidence<'_>, share: f64) -> bool {
     allowed_rate(evidence).zip(evidence.capacity).is_some_and(|(allowed, capacity)| allowed >= capacity * share)
 }
 
-/// True when the window fills the path, so that only data behind a loss can fill it.
+/// True when the window fills the path, so that only data behind a loss can fill it. One of fewer than two segments carries one at
+/// a time, whatever it allows.
 pub(in super::super) fn is_behind_a_loss(evidence: &TransferEvidence<'_>) -> bool {
-    allows(evidence, MIN_FILLING_SHARE) && evidence.retransmits.is_some_and(|count| !count.is_zero())
+    !evidence.has_window_below_two_segments()
+        && allows(evidence, MIN_FILLING_SHARE)
+        && evidence.retransmits.is_some_and(|count| !count.is_zero())
 }
