@@ -5,6 +5,7 @@ use linerate_units::BitRate;
 
 use crate::policy::DualQueueOptions;
 use crate::traffic_classes::{MAX_CLASSES, TrafficClasses, parse_class_file};
+use crate::uci;
 use crate::verify::PerDirection;
 
 /// Fuzz target: takes any bytes; panics on a violated invariant.
@@ -12,7 +13,7 @@ pub type ShapeFuzzTarget = fn(&[u8]);
 
 /// Every target by name, as in `fuzz/fuzz_targets` and `fuzz/corpus`.
 pub const TARGETS: &[(&str, ShapeFuzzTarget)] =
-    &[("shape_classes", shape_classes), ("shape_dual_queue", shape_dual_queue)];
+    &[("shape_classes", shape_classes), ("shape_dual_queue", shape_dual_queue), ("shape_uci", shape_uci)];
 
 /// Parses text of any kind as a file of traffic classes: an error names a line or the file, and accepted classes have rates
 /// that fit below their groups and the link.
@@ -43,6 +44,37 @@ pub fn shape_dual_queue(data: &[u8]) {
     assert_eq!(options.to_string().parse(), Ok(options));
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || " ._".contains(letter);
     assert!(options.tc_arguments().chars().all(is_plain), "{options}");
+}
+
+/// Parses text of any kind as a configuration file of `OpenWrt`: an error names the line, and a section that is removed and
+/// written again has the same entries.
+///
+/// # Panics
+///
+/// When one of these invariants is violated.
+pub fn shape_uci(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let sections = match uci::sections(&text) {
+        Ok(sections) => sections,
+        Err(error) => {
+            assert!(error.starts_with("line "), "{error}");
+            return;
+        }
+    };
+    for section in sections.iter().filter(|section| !section.has_other_text) {
+        let left = uci::sections(&uci::without(&text, &section.range)).map(|left| left.len());
+        assert_eq!(left, Ok(sections.len() - 1), "{section:?}");
+        let is_plain = |name: &str| name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        if section.kind.is_empty() || !is_plain(&section.kind) {
+            continue;
+        }
+        if section.entries.iter().any(|entry| entry.name.is_empty() || !is_plain(&entry.name)) {
+            continue;
+        }
+        let written = uci::section_text(&section.kind, section.name.as_deref().unwrap_or("x"), &section.entries);
+        let again = uci::sections(&written).map(|mut again| again.pop().map(|one| one.entries));
+        assert_eq!(again, Ok(Some(section.entries.clone())), "{written}");
+    }
 }
 
 fn check(classes: &TrafficClasses) {

@@ -25,6 +25,7 @@ pub mod read_back;
 pub mod refusal;
 pub mod script;
 pub mod traffic_classes;
+pub mod uci;
 pub mod verify;
 
 #[cfg(test)]

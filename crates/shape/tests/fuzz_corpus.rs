@@ -62,3 +62,27 @@ fn every_corpus_has_a_target() {
     let targets: Vec<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(corpus::corpora(|name| name.starts_with("shape_")), targets);
 }
+
+/// Statements, quotes and separators of configuration files of `OpenWrt`.
+const UCI: [&[u8]; 14] = [
+    b"config shaper 'eth0'\n",
+    b"config a\n",
+    b"\toption up '20M'\n",
+    b"\tlist options '--nat'\n",
+    b"package linerate\n",
+    b"'\\''",
+    b"\"a\\\"b\"",
+    b"\\",
+    b"; ",
+    b"# ",
+    b"\r\n",
+    b"\x0c",
+    b"'",
+    b"\"",
+];
+
+#[test]
+fn shape_uci() {
+    let (name, target) = TARGETS[2];
+    corpus::run_target(name, target, 20_000, &UCI);
+}
