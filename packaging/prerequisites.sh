@@ -88,6 +88,8 @@ test)
     require ansible-playbook ansible-core
     require yamllint yamllint
     require shellcheck shellcheck
+    # The scripts for OpenWrt run in BusyBox's shell.
+    require busybox busybox
     # Metrics and alerts are checked by Prometheus, receivers behind TLS have certificates of openssl.
     require promtool prometheus
     require openssl openssl

@@ -36,6 +36,8 @@ pub struct ShaperPersistenceDocument {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ShaperManager {
+    /// A section of `/etc/config/linerate` and a script of procd on `OpenWrt`.
+    Openwrt,
     /// A unit beneath `systemd-networkd`.
     Networkd,
     /// A unit of systemd.
@@ -53,6 +55,7 @@ impl ShaperManager {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Openwrt => "openwrt",
             Self::Networkd => "networkd",
             Self::Systemd => "systemd",
             Self::NetworkManager => "network-manager",
@@ -101,6 +104,8 @@ pub enum PersistenceStep {
     Created,
     /// Replaced; an earlier linerate had created it.
     Replaced,
+    /// Edited: only linerate's part of a file that is also the user's.
+    Edited,
     /// Already up to date.
     Unchanged,
     /// Removed.

@@ -64,6 +64,8 @@ const fn step(step: PersistenceStep, is_done: bool) -> &'static str {
         (PersistenceStep::Created, false) => "write",
         (PersistenceStep::Replaced, true) => "replaced",
         (PersistenceStep::Replaced, false) => "replace",
+        (PersistenceStep::Edited, true) => "edited",
+        (PersistenceStep::Edited, false) => "edit",
         (PersistenceStep::Unchanged, _) => "unchanged",
         (PersistenceStep::Removed, true) => "removed",
         (PersistenceStep::Removed, false) => "remove",

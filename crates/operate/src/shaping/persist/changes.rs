@@ -13,8 +13,8 @@ use super::host::PersistenceHost;
 use super::managers::PersistentFile;
 use super::request::PersistRequest;
 
-/// Time limit of systemctl, which takes a second but may wait during boot.
-const SYSTEMCTL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit of a command; systemctl takes a second but may wait during boot.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 const UNIT_DIRECTORY: &str = "/etc/systemd/system/";
 
@@ -38,20 +38,42 @@ impl PersistentFileChange {
         wish: &PersistRequest,
         file: PersistentFile,
     ) -> Result<Self, ShapeError> {
-        let before = read(place, &file.path)?;
-        let new = (file.contents, file.mode);
+        let is_ours = |contents: &str| file_header::is_ours(contents, &wish.device);
+        Self::to_write_shared(place, &file.path, (file.contents, file.mode), is_ours)
+    }
+
+    /// Plans to write a file that is recognised as linerate's by its contents, for any interface.
+    pub(super) fn to_write_shared(
+        place: &PersistenceHost,
+        path: &str,
+        new: (String, FileMode),
+        is_ours: impl Fn(&str) -> bool,
+    ) -> Result<Self, ShapeError> {
+        let before = read(place, path)?;
         let becomes = match &before {
             None => PersistenceStep::Created,
             Some(before) if *before == new => PersistenceStep::Unchanged,
-            Some((contents, _)) if file_header::is_ours(contents, &wish.device) => PersistenceStep::Replaced,
+            Some((contents, _)) if is_ours(contents) => PersistenceStep::Replaced,
             Some(_) => {
-                let text = format!("{} exists and was not written by linerate; nothing was changed", file.path);
+                let text = format!("{path} exists and was not written by linerate; nothing was changed");
                 return Err(
                     ShapeError::impossible(text).with_advice("move it away, or choose another manager with --manager")
                 );
             }
         };
-        Ok(Self { path: file.path, becomes, new: Some(new), before })
+        Ok(Self { path: path.to_owned(), becomes, new: Some(new), before })
+    }
+
+    /// Plans to change linerate's part of a file that it was read from; without any content left, the file is removed.
+    pub(super) fn to_edit(path: &str, before: Option<(String, FileMode)>, after: Option<String>) -> Self {
+        let becomes = match (&before, &after) {
+            (None, _) => PersistenceStep::Created,
+            (_, None) => PersistenceStep::Removed,
+            (Some((before, _)), Some(after)) if before == after => PersistenceStep::Unchanged,
+            _ => PersistenceStep::Edited,
+        };
+        let mode = before.as_ref().map_or(FileMode::Plain, |(_, mode)| *mode);
+        Self { path: path.to_owned(), becomes, new: after.map(|after| (after, mode)), before }
     }
 
     /// Plans to remove a file; `None` when linerate has none for this interface.
@@ -60,7 +82,16 @@ impl PersistentFileChange {
         wish: &PersistRequest,
         path: &str,
     ) -> Result<Option<Self>, ShapeError> {
-        let before = read(place, path)?.filter(|(contents, _)| file_header::is_ours(contents, &wish.device));
+        Self::to_remove_shared(place, path, |contents| file_header::is_ours(contents, &wish.device))
+    }
+
+    /// Plans to remove a file that is recognised as linerate's by its contents.
+    pub(super) fn to_remove_shared(
+        place: &PersistenceHost,
+        path: &str,
+        is_ours: impl Fn(&str) -> bool,
+    ) -> Result<Option<Self>, ShapeError> {
+        let before = read(place, path)?.filter(|(contents, _)| is_ours(contents));
         let removed =
             |before| Self { path: path.to_owned(), becomes: PersistenceStep::Removed, new: None, before: Some(before) };
         Ok(before.map(removed))
@@ -85,7 +116,8 @@ impl PersistentFileChange {
     }
 }
 
-fn read(place: &PersistenceHost, path: &str) -> Result<Option<(String, FileMode)>, ShapeError> {
+/// Content and mode of a file; `None` without one.
+pub(super) fn read(place: &PersistenceHost, path: &str) -> Result<Option<(String, FileMode)>, ShapeError> {
     whole_file::read(&place.path(path)).map_err(|error| system_error(&error))
 }
 
@@ -107,7 +139,7 @@ pub(super) type CommandArguments = Vec<String>;
 pub(super) fn run(command: &CommandArguments) -> SystemResult<()> {
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
     let Some((program, arguments)) = words.split_first() else { return Ok(()) };
-    run_checked(program, arguments, None, SYSTEMCTL_TIMEOUT).map(drop)
+    run_checked(program, arguments, None, COMMAND_TIMEOUT).map(drop)
 }
 
 fn systemctl(words: &[&str]) -> CommandArguments {
@@ -157,6 +189,15 @@ impl PersistenceChanges {
             changes.after.push(systemctl(&["--no-block", "stop", unit]));
         }
         changes
+    }
+
+    /// Adds commands before and after the changes of files, and those that roll the former back.
+    pub(super) fn add(&mut self, commands: Vec<[Vec<CommandArguments>; 3]>) {
+        for [before, after, undo] in commands {
+            self.before.extend(before);
+            self.after.extend(after);
+            self.undo.extend(undo);
+        }
     }
 
     fn reload(&mut self) {
@@ -212,8 +253,9 @@ impl PersistenceChanges {
         attempt(&disable);
         let left: Vec<String> =
             done.iter().rev().filter_map(|file| file.roll_back(place).err()).map(|error| error.to_string()).collect();
-        if !self.after.is_empty() {
-            attempt(&[&systemctl(&["daemon-reload"])]);
+        let reload = systemctl(&["daemon-reload"]);
+        if self.after.contains(&reload) {
+            attempt(&[&reload]);
         }
         attempt(&enable);
         if left.is_empty() {

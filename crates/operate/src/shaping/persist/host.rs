@@ -40,6 +40,11 @@ impl PersistenceHost {
         self.path(path).is_dir()
     }
 
+    /// True when it has such a file.
+    pub(super) fn has_file(&self, path: &str) -> bool {
+        self.path(path).is_file()
+    }
+
     /// True when systemd is its init (`sd_booted(3)`).
     pub(super) fn runs_systemd(&self) -> bool {
         self.has_directory("/run/systemd/system")

@@ -21,6 +21,8 @@ pub(super) const MANAGER: PersistenceManagerEntry = PersistenceManagerEntry {
     },
     files: |wish| vec![file(wish, "if-up.d", &set_up(wish)), file(wish, "if-down.d", &wish.take_down())],
     unit: |_| None,
+    runs_processes: false,
+    shared: None,
     notes: |_| Vec::new(),
 };
 

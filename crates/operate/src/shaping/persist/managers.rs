@@ -4,9 +4,10 @@ use linerate_documents::shaper_persistence::ShaperManager;
 use linerate_sys::whole_file::FileMode;
 
 use super::super::error::ShapeError;
+use super::changes::{CommandArguments, PersistentFileChange};
 use super::host::PersistenceHost;
 use super::request::PersistRequest;
-use super::{ifupdown, network_manager, networkd, ppp, systemd};
+use super::{ifupdown, network_manager, networkd, openwrt, ppp, systemd};
 
 /// A manager that can run linerate to set up a shaper.
 #[derive(Debug)]
@@ -23,8 +24,23 @@ pub(super) struct PersistenceManagerEntry {
     pub(super) files: fn(&PersistRequest) -> Vec<PersistentFile>,
     /// The systemd unit among them.
     pub(super) unit: fn(&PersistRequest) -> Option<String>,
+    /// True when it can keep a process running, as automatic rates need.
+    pub(super) runs_processes: bool,
+    /// Files for all interfaces together; `None` without any.
+    pub(super) shared: Option<&'static SharedFiles>,
     /// Notes shown to the user.
     pub(super) notes: fn(&PersistRequest) -> Vec<String>,
+}
+
+/// Files of a manager that several interfaces share.
+#[derive(Debug)]
+pub(super) struct SharedFiles {
+    /// Changes that set this interface's shaper up.
+    pub(super) to_persist: fn(&PersistenceHost, &PersistRequest) -> Result<Vec<PersistentFileChange>, ShapeError>,
+    /// Changes that leave it out.
+    pub(super) to_unpersist: fn(&PersistenceHost, &PersistRequest) -> Result<Vec<PersistentFileChange>, ShapeError>,
+    /// Commands before these changes and after them, and those that roll the former back.
+    pub(super) commands: fn(&PersistenceHost, &PersistRequest, &[PersistentFileChange]) -> [Vec<CommandArguments>; 3],
 }
 
 /// A file that sets a shaper up.
@@ -49,11 +65,18 @@ impl PersistentFile {
 }
 
 /// All managers. Of those with the same unit, the first chosen writes it.
-pub(super) const MANAGERS: [&PersistenceManagerEntry; 5] =
-    [&networkd::MANAGER, &systemd::MANAGER, &network_manager::MANAGER, &ifupdown::MANAGER, &ppp::MANAGER];
+pub(super) const MANAGERS: [&PersistenceManagerEntry; 6] = [
+    &openwrt::MANAGER,
+    &networkd::MANAGER,
+    &systemd::MANAGER,
+    &network_manager::MANAGER,
+    &ifupdown::MANAGER,
+    &ppp::MANAGER,
+];
 
 const fn entry(id: ShaperManager) -> &'static PersistenceManagerEntry {
     match id {
+        ShaperManager::Openwrt => &openwrt::MANAGER,
         ShaperManager::Networkd => &networkd::MANAGER,
         ShaperManager::Systemd => &systemd::MANAGER,
         ShaperManager::NetworkManager => &network_manager::MANAGER,
@@ -92,7 +115,7 @@ pub(super) fn choose(
 
 /// Obstacle for this request: --autorate needs a long-running process, which a script cannot be.
 fn obstacle(manager: &PersistenceManagerEntry, place: &PersistenceHost, wish: &PersistRequest) -> Option<String> {
-    let ends = !wish.autorate.is_empty() && (manager.unit)(wish).is_none();
+    let ends = !wish.autorate.is_empty() && !manager.runs_processes;
     (manager.obstacle)(place)
         .or_else(|| ends.then(|| "its scripts have to end, and --autorate keeps running".to_owned()))
 }

@@ -2,7 +2,7 @@
 //! each change; `unpersist` removes them.
 //!
 //! Each manager is a file of this directory and an entry of `MANAGERS`. Its files name linerate and
-//! their interface; no other file is ever overwritten or removed.
+//! their interface, or are linerate's for all interfaces; no other file is ever overwritten or removed.
 
 mod changes;
 mod file_header;
@@ -12,16 +12,17 @@ mod ifupdown;
 mod managers;
 mod network_manager;
 mod networkd;
+mod openwrt;
 mod ppp;
 mod request;
 mod systemd;
 mod unit_escaping;
 
 use linerate_documents::shaper_persistence::{
-    PersistenceFile, PersistenceManager, SCHEMA, ShaperManager, ShaperPersistenceDocument,
+    PersistenceFile, PersistenceManager, PersistenceStep, SCHEMA, ShaperManager, ShaperPersistenceDocument,
 };
 
-use self::changes::{PersistenceChanges, PersistentFileChange};
+use self::changes::{CommandArguments, PersistenceChanges, PersistentFileChange};
 use self::host::PersistenceHost;
 use self::managers::{MANAGERS, PersistenceManagerEntry};
 use self::request::PersistRequest;
@@ -77,7 +78,13 @@ impl PersistencePlan {
     ) -> Result<Self, ShapeError> {
         let chosen = managers::choose(place, wish, manager)?;
         let mut files = Vec::new();
+        let mut commands = Vec::new();
         for (manager, _) in &chosen {
+            if let Some(shared) = manager.shared {
+                let changes = (shared.to_persist)(place, wish)?;
+                commands.push((shared.commands)(place, wish, &changes));
+                files.extend(changes);
+            }
             for file in (manager.files)(wish) {
                 if file.is_wanted(place) {
                     files.push(PersistentFileChange::to_write(place, wish, file)?);
@@ -85,14 +92,18 @@ impl PersistencePlan {
             }
         }
         // Files of an earlier choice would also set the shaper up.
-        files.extend(leftovers(place, wish, &files)?);
+        let (removed, more) = leftovers(place, wish, &files)?;
+        files.extend(removed);
+        commands.extend(more);
         let unit = chosen.iter().find_map(|(manager, _)| (manager.unit)(wish));
         let mut notes: Vec<String> = chosen.iter().flat_map(|(manager, _)| (manager.notes)(wish)).collect();
         notes.extend(wish.notes());
+        let mut changes = PersistenceChanges::to_persist(place, &files, unit.as_deref());
+        changes.add(commands);
         Ok(Self {
             device: wish.device.clone(),
             words: [wish.words.as_slice(), &wish.autorate].concat(),
-            changes: PersistenceChanges::to_persist(place, &files, unit.as_deref()),
+            changes,
             files,
             managers: chosen.iter().map(|(manager, reason)| manager_entry(manager, reason)).collect(),
             notes,
@@ -100,7 +111,13 @@ impl PersistencePlan {
     }
 
     fn to_unpersist(place: &PersistenceHost, wish: &PersistRequest) -> Result<Self, ShapeError> {
-        let files = leftovers(place, wish, &[])?;
+        let (files, commands) = leftovers(place, wish, &[])?;
+        let mut changes = PersistenceChanges::to_unpersist(place, &files);
+        changes.add(commands);
+        let is_edited =
+            files.iter().any(|file| file.becomes == PersistenceStep::Edited && openwrt::keeps_section(file, wish));
+        let kept =
+            "its section was edited since linerate wrote it: it is switched off, and its options stay".to_owned();
         let stays = format!(
             "the shaper of {} stays active until reboot; `linerate shape {} off` removes it",
             wish.device, wish.device
@@ -109,8 +126,12 @@ impl PersistencePlan {
             device: wish.device.clone(),
             words: Vec::new(),
             managers: Vec::new(),
-            changes: PersistenceChanges::to_unpersist(place, &files),
-            notes: if files.is_empty() { Vec::new() } else { vec![stays] },
+            changes,
+            notes: if files.is_empty() {
+                Vec::new()
+            } else {
+                [stays].into_iter().chain(is_edited.then_some(kept)).collect()
+            },
             files,
         })
     }
@@ -127,19 +148,30 @@ fn manager_entry(manager: &PersistenceManagerEntry, reason: &str) -> Persistence
     PersistenceManager { manager: manager.id, reason: reason.to_owned() }
 }
 
-/// Files of linerate for this interface that are not among these.
+/// Changes of files, and commands around them.
+type ChangesAndCommands = (Vec<PersistentFileChange>, Vec<[Vec<CommandArguments>; 3]>);
+
+/// Files of linerate for this interface that are not among these, and the commands around their removal.
 fn leftovers(
     place: &PersistenceHost,
     wish: &PersistRequest,
     kept: &[PersistentFileChange],
-) -> Result<Vec<PersistentFileChange>, ShapeError> {
+) -> Result<ChangesAndCommands, ShapeError> {
     let mut found: Vec<PersistentFileChange> = Vec::new();
+    let mut commands = Vec::new();
+    for shared in MANAGERS.iter().filter_map(|manager| manager.shared) {
+        let changes = (shared.to_unpersist)(place, wish)?;
+        if changes.iter().all(|change| kept.iter().all(|other| other.path != change.path)) {
+            commands.push((shared.commands)(place, wish, &changes));
+            found.extend(changes);
+        }
+    }
     for file in MANAGERS.iter().flat_map(|manager| (manager.files)(wish)) {
         if kept.iter().chain(&found).all(|other| other.path != file.path) {
             found.extend(PersistentFileChange::to_remove(place, wish, &file.path)?);
         }
     }
-    Ok(found)
+    Ok((found, commands))
 }
 
 fn document(plan: &PersistencePlan, is_done: bool) -> ShaperPersistenceDocument {

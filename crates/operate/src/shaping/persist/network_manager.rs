@@ -21,6 +21,8 @@ pub(super) const MANAGER: PersistenceManagerEntry = PersistenceManagerEntry {
     },
     files: |wish| vec![file(wish)],
     unit: |_| None,
+    runs_processes: false,
+    shared: None,
     notes: |_| Vec::new(),
 };
 

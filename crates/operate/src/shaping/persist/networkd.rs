@@ -22,6 +22,8 @@ pub(super) const MANAGER: PersistenceManagerEntry = PersistenceManagerEntry {
     },
     obstacle: systemd::obstacle,
     files: |wish| vec![systemd::unit_file(wish, &["systemd-networkd.service"])],
+    runs_processes: true,
+    shared: None,
     unit: |wish| Some(systemd::unit_name(wish)),
     notes,
 };

@@ -10,8 +10,9 @@ use super::request::PersistRequest;
 pub(super) const MANAGER: PersistenceManagerEntry = PersistenceManagerEntry {
     id: ShaperManager::Ppp,
     title: "pppd",
-    choice: |_, wish| {
-        let is_ppp = wish.device.starts_with("ppp");
+    choice: |place, wish| {
+        // pppd's interfaces are netifd's on OpenWrt.
+        let is_ppp = wish.device.starts_with("ppp") && !super::openwrt::is_here(place);
         is_ppp.then(|| format!("pppd creates {} anew at each dial", wish.device))
     },
     obstacle: |place| {
@@ -20,6 +21,8 @@ pub(super) const MANAGER: PersistenceManagerEntry = PersistenceManagerEntry {
     },
     files: |wish| vec![file(wish, "ip-up.d"), file(wish, "ipv6-up.d")],
     unit: |_| None,
+    runs_processes: false,
+    shared: None,
     notes: |_| Vec::new(),
 };
 

@@ -19,6 +19,8 @@ pub(super) const MANAGER: PersistenceManagerEntry = PersistenceManagerEntry {
     },
     obstacle,
     files: |wish| vec![unit_file(wish, &[])],
+    runs_processes: true,
+    shared: None,
     unit: |wish| Some(unit_name(wish)),
     notes: |_| Vec::new(),
 };

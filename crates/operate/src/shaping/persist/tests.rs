@@ -13,17 +13,17 @@ use linerate_sys::whole_file::FileMode;
 
 use super::*;
 
-const LONG: Duration = Duration::from_secs(30);
+pub(super) const LONG: Duration = Duration::from_secs(30);
 
 /// Names that the kernel accepts and that need escaping.
 const ODD_NAMES: [&str; 10] =
     ["eth0", "ppp0", "br-lan", "eth0.10", "wlan0_1", "a'b\"c", "$IFACE", "%i\\", "-x", "\u{e9}t\u{e9};&"];
 
 /// A directory in place of a host.
-struct HostDirectory(PathBuf);
+pub(super) struct HostDirectory(pub(super) PathBuf);
 
 impl HostDirectory {
-    fn with(directories: &[&str]) -> Self {
+    pub(super) fn with(directories: &[&str]) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("linerate-persist-{}-{number}", std::process::id()));
@@ -35,13 +35,13 @@ impl HostDirectory {
         root
     }
 
-    fn place(&self, owner: Option<InterfaceManager>) -> PersistenceHost {
+    pub(super) fn place(&self, owner: Option<InterfaceManager>) -> PersistenceHost {
         let owner = owner.map(|manager| InterfaceOwnership { manager, evidence: "/run/state".to_owned() });
         PersistenceHost::below(&self.0, owner, true)
     }
 
     /// Content of every file, and whether it is executable.
-    fn files(&self) -> BTreeMap<String, (String, bool)> {
+    pub(super) fn files(&self) -> BTreeMap<String, (String, bool)> {
         let mut found = BTreeMap::new();
         let mut directories = vec![self.0.clone()];
         while let Some(directory) = directories.pop() {
@@ -59,7 +59,7 @@ impl HostDirectory {
         found
     }
 
-    fn paths(&self) -> Vec<String> {
+    pub(super) fn paths(&self) -> Vec<String> {
         self.files().into_keys().collect()
     }
 }
@@ -100,7 +100,7 @@ fn wish(device: &str) -> PersistRequest {
 }
 
 /// Carries a plan out with commands that are only recorded.
-fn carry_out(plan: &PersistencePlan, place: &PersistenceHost) -> (Result<(), ShapeError>, Vec<String>) {
+pub(super) fn carry_out(plan: &PersistencePlan, place: &PersistenceHost) -> (Result<(), ShapeError>, Vec<String>) {
     let mut commands = Vec::new();
     let done = plan.changes.carry_out(place, &plan.files, &mut |command| {
         commands.push(command.join(" "));
@@ -137,7 +137,8 @@ fn every_manager_is_in_order() {
     assert_eq!(ids.len(), MANAGERS.len());
     for manager in MANAGERS {
         assert!(manager.id.name().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{}", manager.id);
-        assert!(!manager.title.is_empty() && !(manager.files)(&wish("eth0")).is_empty());
+        assert!(!manager.title.is_empty());
+        assert_eq!((manager.files)(&wish("eth0")).is_empty(), manager.shared.is_some(), "{}", manager.id);
         let unit = (manager.unit)(&wish("eth0")).map(|unit| format!("/etc/systemd/system/{unit}"));
         let paths: Vec<String> = (manager.files)(&wish("eth0")).into_iter().map(|file| file.path).collect();
         assert!(unit.is_none_or(|unit| paths.contains(&unit)), "{}: {paths:?}", manager.id);
