@@ -27,6 +27,8 @@ mod link_layer;
 mod one_flow;
 #[path = "shape_lab/prediction.rs"]
 mod prediction;
+#[path = "shape_lab/qdisc_options.rs"]
+mod qdisc_options;
 #[path = "shape_lab/traces.rs"]
 mod traces;
 #[path = "shape_lab/verification.rs"]

@@ -95,8 +95,12 @@ pub struct AccessLinkDescription {
     pub framing: Framing,
     /// Largest IP packet.
     pub mtu: u32,
-    /// Round trip for which queues are tuned.
+    /// Round trip for which queues are tuned: the longer one where the directions differ.
     pub round_trip_ns: u64,
+    /// Round trip for which queues of sent traffic are tuned.
+    pub up_round_trip_ns: u64,
+    /// Round trip for which queues of received traffic are tuned.
+    pub down_round_trip_ns: u64,
 }
 
 /// Traffic class, or a group of classes.

@@ -3,7 +3,7 @@
 use linerate_model::direction::Direction;
 use linerate_units::BitRate;
 
-use crate::policy::DualQueueOptions;
+use crate::policy::{DualQueueOptions, QdiscOptions};
 use crate::traffic_classes::{MAX_CLASSES, TrafficClasses, parse_class_file};
 use crate::uci;
 use crate::verify::PerDirection;
@@ -12,8 +12,12 @@ use crate::verify::PerDirection;
 pub type ShapeFuzzTarget = fn(&[u8]);
 
 /// Every target by name, as in `fuzz/fuzz_targets` and `fuzz/corpus`.
-pub const TARGETS: &[(&str, ShapeFuzzTarget)] =
-    &[("shape_classes", shape_classes), ("shape_dual_queue", shape_dual_queue), ("shape_uci", shape_uci)];
+pub const TARGETS: &[(&str, ShapeFuzzTarget)] = &[
+    ("shape_classes", shape_classes),
+    ("shape_dual_queue", shape_dual_queue),
+    ("shape_qdisc_options", shape_qdisc_options),
+    ("shape_uci", shape_uci),
+];
 
 /// Parses text of any kind as a file of traffic classes: an error names a line or the file, and accepted classes have rates
 /// that fit below their groups and the link.
@@ -44,6 +48,17 @@ pub fn shape_dual_queue(data: &[u8]) {
     assert_eq!(options.to_string().parse(), Ok(options));
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || " ._".contains(letter);
     assert!(options.tc_arguments().chars().all(is_plain), "{options}");
+}
+
+/// Parses text of any kind as options of queueing disciplines: what is accepted is written so that the same is read.
+///
+/// # Panics
+///
+/// When this invariant is violated.
+pub fn shape_qdisc_options(data: &[u8]) {
+    let Ok(options) = String::from_utf8_lossy(data).parse::<QdiscOptions>() else { return };
+    assert_eq!(options.to_string().parse(), Ok(options));
+    assert!(!options.is_default() && options.with(options) == options, "{options}");
 }
 
 /// Parses text of any kind as a configuration file of `OpenWrt`: an error names the line, and a section that is removed and

@@ -83,6 +83,30 @@ const UCI: [&[u8]; 14] = [
 
 #[test]
 fn shape_uci() {
-    let (name, target) = TARGETS[2];
+    let (name, target) = TARGETS[3];
     corpus::run_target(name, target, 20_000, &UCI);
+}
+
+/// Names, values and separators of the options of queueing disciplines.
+const QDISC_OPTIONS: [&[u8]; 14] = [
+    b"limit=1000",
+    b"flows=65536",
+    b"quantum=256",
+    b"perturb=0",
+    b"interval=100ms",
+    b"ce-threshold=1.5us",
+    b"memory=4M",
+    b"tins=diffserv3",
+    b"ack-filter=aggressive",
+    b"split-gso=off",
+    b"mode=ingress",
+    b",",
+    b"=4294967296",
+    b"0.0000001s",
+];
+
+#[test]
+fn shape_qdisc_options() {
+    let (name, target) = TARGETS[2];
+    corpus::run_target(name, target, 20_000, &QDISC_OPTIONS);
 }

@@ -115,7 +115,9 @@ fn link_description(line: &AccessLink) -> AccessLinkDescription {
         minimum_bytes: line.layer.minimum.get(),
         framing: line.layer.framing,
         mtu: line.mtu.get(),
-        round_trip_ns: nanoseconds(line.round_trip),
+        round_trip_ns: nanoseconds(line.round_trip.up.max(line.round_trip.down)),
+        up_round_trip_ns: nanoseconds(line.round_trip.up),
+        down_round_trip_ns: nanoseconds(line.round_trip.down),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Request for a shaper as command-line arguments, which are recorded so that the same can be set up again.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use linerate_model::direction::Direction;
@@ -7,7 +8,8 @@ use linerate_shape::back_ends::{BackEndId, DeviceProperties, PlanInputs};
 use linerate_shape::capability::{KernelCapabilities, check_request};
 use linerate_shape::link::{AccessLink, Framing, KEYWORDS, LinkLayer, parse_keywords};
 use linerate_shape::policy::{
-    DualQueueOptions, FairnessUnit, QueueOptions, ReceivedMarks, TrafficImportance, TrafficPolicy, TrafficRule,
+    DualQueueOptions, FairnessUnit, QdiscOptions, QueueOptions, ReceivedMarks, TrafficImportance, TrafficPolicy,
+    TrafficRule,
 };
 use linerate_shape::traffic_classes::TrafficClasses;
 use linerate_shape::verify::PerDirection;
@@ -35,8 +37,8 @@ pub struct LineRequest {
     pub framing: Option<Framing>,
     /// The least that a packet occupies on the line
     pub minimum: Option<ByteCount>,
-    /// Round trip for which queues are tuned; without it 100ms, as most of the Internet has
-    pub rtt: Option<Duration>,
+    /// Round trip for which queues are tuned, per direction; without it 100ms, as most of the Internet has
+    pub rtt: PerDirection<Option<Duration>>,
     /// Traffic that goes first, in addition to key strokes, acknowledgements, pings and name lookups: tcp/22, udp/5060,
     /// dscp/34, host/192.0.2.0/24, protocol/47
     pub interactive: Vec<TrafficSelection>,
@@ -76,6 +78,8 @@ pub struct LineRequest {
     pub target: PerDirection<Option<Duration>>,
     /// Options of dualpi2, per direction
     pub dual: PerDirection<DualQueueOptions>,
+    /// Options of other queueing disciplines, per direction
+    pub qdisc: PerDirection<QdiscOptions>,
 }
 
 /// The words of a record.
@@ -158,13 +162,14 @@ impl LineRequest {
             "--overhead" => self.overhead = Some(overhead(value)?),
             "--minimum" => self.minimum = Some(overhead(value)?),
             "--framing" => self.framing = Some(framing(value)?),
-            "--rtt" => self.rtt = Some(parse::time(value).map_err(|error| error.to_string())?),
+            "--rtt" => merge(&mut self.rtt, round_trip(value)?),
             "--route-mtu" => self.route_mtu = Some(route_mtu(value)?),
             "--interactive" => self.interactive.push(value.parse()?),
             "--bulk" => self.bulk.push(value.parse()?),
             "--ecn" => merge(&mut self.ecn, ecn(value)?),
             "--target" => merge(&mut self.target, queue_target(value)?),
             "--dualpi2" => merge_dual(&mut self.dual, dual_queue(value)?),
+            "--qdisc-options" => merge_qdisc(&mut self.qdisc, qdisc_options(value)?),
             "--class" => self.classes.push(value.parse()?),
             "--classes" => self.class_file = Some(ClassFile::read(value)?),
             _ => return Err(format!("'{option}' is no option of a shaper")),
@@ -193,8 +198,15 @@ impl LineRequest {
         if let Some(framing) = self.framing {
             pair("framing", framing_name(framing).to_owned());
         }
-        if let Some(time) = self.rtt {
-            pair("rtt", format!("{}us", time.as_micros()));
+        match (self.rtt.up, self.rtt.down) {
+            (Some(up), Some(down)) if up == down => pair("rtt", format!("{}us", up.as_micros())),
+            (up, down) => {
+                for (name, time) in [("up", up), ("down", down)] {
+                    if let Some(time) = time {
+                        pair("rtt", format!("{name}={}us", time.as_micros()));
+                    }
+                }
+            }
         }
         if let Some(mtu) = self.route_mtu {
             pair("route-mtu", mtu.get().to_string());
@@ -215,6 +227,10 @@ impl LineRequest {
             let dual = self.dual.of(direction);
             if !dual.is_default() {
                 pair("dualpi2", format!("{}:{dual}", direction.name()));
+            }
+            let qdisc = self.qdisc.of(direction);
+            if !qdisc.is_default() {
+                pair("qdisc-options", format!("{}:{qdisc}", direction.name()));
             }
         }
         for class in &self.classes {
@@ -244,7 +260,10 @@ impl LineRequest {
         AccessLink {
             layer: self.layer(),
             mtu: self.route_mtu.map_or(mtu, |route| route.min(mtu)),
-            round_trip: self.rtt.unwrap_or(AccessLink::USUAL_ROUND_TRIP),
+            round_trip: PerDirection {
+                up: self.rtt.up.unwrap_or(AccessLink::USUAL_ROUND_TRIP),
+                down: self.rtt.down.unwrap_or(AccessLink::USUAL_ROUND_TRIP),
+            },
             variable: self.variable,
             ..AccessLink::new(self.up, self.down)
         }
@@ -285,6 +304,7 @@ impl LineRequest {
                 ecn: self.ecn,
                 target: self.target,
                 dual: self.dual,
+                qdisc: self.qdisc,
                 filters_acknowledgements: self.ack_filter,
             },
             received_marks: match (self.wash, self.restore_dscp) {
@@ -361,8 +381,22 @@ pub fn queue_target(text: &str) -> Result<PerDirection<Option<Duration>>, String
     })
 }
 
+/// Reads a time, or `up=` or `down=` before it.
+pub fn round_trip(text: &str) -> Result<PerDirection<Option<Duration>>, String> {
+    per_direction(text, |value| parse::time(value).map_err(|error| error.to_string()))
+}
+
 /// Reads options of `dualpi2`, such as `coupling=2,step=1ms`, or `up:` or `down:` before them.
 pub fn dual_queue(text: &str) -> Result<PerDirection<DualQueueOptions>, String> {
+    options_per_direction(text)
+}
+
+/// Reads options of queueing disciplines, such as `limit=1000,quantum=300`, or `up:` or `down:` before them.
+pub fn qdisc_options(text: &str) -> Result<PerDirection<QdiscOptions>, String> {
+    options_per_direction(text)
+}
+
+fn options_per_direction<T: Copy + Default + FromStr<Err = String>>(text: &str) -> Result<PerDirection<T>, String> {
     let mut options = PerDirection::default();
     match text.split_once(':') {
         None => {
@@ -374,6 +408,11 @@ pub fn dual_queue(text: &str) -> Result<PerDirection<DualQueueOptions>, String> 
         Some((other, _)) => return Err(format!("unknown direction '{other}' (expected up or down)")),
     }
     Ok(options)
+}
+
+/// Adds later options of queueing disciplines: each counts where it has a value.
+pub fn merge_qdisc(sum: &mut PerDirection<QdiscOptions>, later: PerDirection<QdiscOptions>) {
+    *sum = PerDirection { up: sum.up.with(later.up), down: sum.down.with(later.down) };
 }
 
 /// Adds later options of `dualpi2`: each counts where it has a value.
@@ -433,6 +472,9 @@ mod tests {
             "eth0 --up 1M --per-host --wash --ack-filter --ecn up=off --target down=8ms",
             "eth0 --up 1M --restore-dscp --ecn on --target 5ms",
             "eth0 --up 1M --back-end htb+dualpi2 --dualpi2 coupling=2,step=1ms --dualpi2 down:alpha=0.16,drop=enqueue",
+            "eth0 --up 1M --rtt up=30ms --rtt down=80ms --qdisc-options up:tins=diffserv3,ack-filter=aggressive \
+             --qdisc-options down:memory=4M,mode=egress,split-gso=off",
+            "eth0 --up 1M --rtt 20ms --qdisc-options limit=1000,flows=64,quantum=300,interval=50ms,ce-threshold=1ms",
             "eth0 --up 1M --class 192.0.2.7+2001:db8::/64=400k:1M,100k --class mark/0x10=1M --oversubscribe",
         ] {
             let recorded = parsed(text);
@@ -477,6 +519,10 @@ mod tests {
         refused("eth0 --up 1M --ecn maybe");
         refused("eth0 --up 1M --target side=5ms");
         refused("eth0 --up 1M --target 2s");
+        refused("eth0 --up 1M --rtt side=5ms");
+        refused("eth0 --up 1M --qdisc-options side:limit=2");
+        refused("eth0 --up 1M --qdisc-options limit=0");
+        refused("eth0 --up 1M --qdisc-options target=5ms");
         refused("eth0 --up 1M --dualpi2 side:coupling=2");
         refused("eth0 --up 1M --dualpi2 coupling=0");
         refused("eth0 --up 1M --class 192.0.2.7");

@@ -10,7 +10,7 @@ use crate::plan::{
     AggregatedPackets, DeviceName, FilterProtocol, FilterTarget, PlanStep, PlannedClass, PlannedDiscipline,
     PlannedFilter, PlannedObject, PlannedOffload, QdiscHandle, ShaperPlan, TcParent, arguments,
 };
-use crate::policy::TrafficImportance;
+use crate::policy::{TrafficImportance, known_options};
 use crate::prediction::{ClassBehaviour, L4S_MEAN_QUEUE, ShaperTurn};
 
 /// Size of aggregated packets from segmentation and receive offload.
@@ -36,6 +36,9 @@ const SMALL_QUEUE_PACKETS: f64 = 3.0;
 
 /// Acknowledgement with timestamps over IPv4.
 const ACKNOWLEDGEMENT: ByteCount = ByteCount::new(52);
+
+/// Options that are compared when a queueing discipline is read back, asked for or not.
+const ALWAYS_COMPARED: [&str; 4] = ["rtt", "target", "interval", "ecn"];
 
 /// Steps of one direction on one device.
 pub(super) struct DirectionBuilder<'a> {
@@ -76,7 +79,11 @@ impl<'a> DirectionBuilder<'a> {
         reason: impl Into<String>,
     ) {
         let device = self.device.clone();
-        let discipline = PlannedDiscipline { device, parent, handle, kind, rate, options: arguments(options) };
+        let known = known_options(kind);
+        let asked = self.inputs.policy.queues.qdisc.of(self.direction).names().filter(|name| known.contains(name));
+        let requested = ALWAYS_COMPARED.into_iter().chain(asked).collect();
+        let options = arguments(options);
+        let discipline = PlannedDiscipline { device, parent, handle, kind, rate, options, requested };
         self.push(PlannedObject::Discipline(discipline), reason);
     }
 

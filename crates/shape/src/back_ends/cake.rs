@@ -14,7 +14,7 @@ use super::{BackEnd, BackEndId, PlanInputs, builder, htb_fq_codel, sizes};
 use crate::capability::KernelFeature;
 use crate::link::{AccessLink, LinkLayer};
 use crate::plan::{FilterTarget, ShaperPlan, TcParent};
-use crate::policy::{FairnessUnit, ReceivedMarks, TrafficImportance};
+use crate::policy::{AcknowledgementFilter, CakeTins, FairnessUnit, ReceivedMarks, TrafficImportance};
 use crate::prediction::ShaperTurn;
 
 pub(super) static BACK_END: BackEnd = BackEnd {
@@ -86,6 +86,13 @@ fn has_classification(inputs: &PlanInputs<'_>) -> bool {
     policy.trust_marks || policy.received_marks == ReceivedMarks::Restored || policy.has_own_rules()
 }
 
+/// Tins in a direction.
+fn tins(builder: &DirectionBuilder<'_>) -> CakeTins {
+    let asked = builder.inputs.policy.queues.qdisc.of(builder.direction).tins;
+    let usual = if has_classification(builder.inputs) { CakeTins::Diffserv4 } else { CakeTins::BestEffort };
+    asked.unwrap_or(usual)
+}
+
 /// `tc` options of CAKE in a direction.
 pub(super) fn options(builder: &DirectionBuilder<'_>) -> String {
     let (line, policy) = (builder.inputs.line, builder.inputs.policy);
@@ -95,20 +102,27 @@ pub(super) fn options(builder: &DirectionBuilder<'_>) -> String {
         (FairnessUnit::Hosts, false) => "dual-srchost",
         (FairnessUnit::Hosts, true) => "dual-dsthost",
     };
-    let tins = if has_classification(builder.inputs) { "diffserv4" } else { "besteffort" };
+    let own = policy.queues.qdisc.of(builder.direction);
+    let tins = tins(builder).keyword();
     // A kernel without conntrack refuses even `nonat`.
     let address = if builder.inputs.translates_addresses() { "nat " } else { "" };
     // Untrusted marks from outside would be trusted behind this host.
     let is_trusted = policy.trust_marks || policy.received_marks == ReceivedMarks::Restored;
     let wash = if down && !is_trusted { "wash" } else { "nowash" };
-    let acknowledgements = if !down && policy.queues.filters_acknowledgements { "ack-filter" } else { "no-ack-filter" };
-    let side = if down { "ingress" } else { "egress" };
+    let is_filtered = !down && policy.queues.filters_acknowledgements;
+    let usual = if is_filtered { AcknowledgementFilter::On } else { AcknowledgementFilter::Off };
+    let acknowledgements = own.acknowledgements.unwrap_or(usual).keyword();
+    let side = if own.counts_dropped.unwrap_or(down) { "ingress" } else { "egress" };
+    let split = if own.splits_aggregates.unwrap_or(true) { "split-gso" } else { "no-split-gso" };
+    let memory = own.memory.map(|bytes| format!(" memlimit {bytes}")).unwrap_or_default();
     let rate = sizes::rate_argument(sizes::representable_rate(builder.rate));
     // CAKE's target is a twentieth of its round trip.
     let target = policy.queues.target.of(builder.direction).map(|target| target * 20);
-    let time = sizes::time_argument(target.unwrap_or_else(|| round_trip(line, builder.rate)));
+    let time = sizes::time_argument(target.unwrap_or_else(|| round_trip(line, builder.direction, builder.rate)));
     let layer = link_layer_options(line.layer);
-    format!("bandwidth {rate} {tins} {fairness} {address}{wash} {side} {acknowledgements} split-gso rtt {time} {layer}")
+    format!(
+        "bandwidth {rate} {tins} {fairness} {address}{wash} {side} {acknowledgements} {split} rtt {time} {layer}{memory}"
+    )
 }
 
 /// Packets of a flow that wait in its own queue: CAKE's target is never below one and a half.
@@ -124,12 +138,9 @@ const ROUND_TRIP_FACTOR: u32 = 3;
 /// `LibreQoS` does the same for slow plans. On a link of 20, then 5, then 40 Mbit/s one flow carried 92 % of the
 /// capacity instead of
 /// 85.
-fn round_trip(line: &AccessLink, rate: BitRate) -> Duration {
-    if line.variable || rate.bits_per_second() < SLOW_RATE {
-        line.round_trip * ROUND_TRIP_FACTOR
-    } else {
-        line.round_trip
-    }
+fn round_trip(line: &AccessLink, direction: Direction, rate: BitRate) -> Duration {
+    let factor = if line.variable || rate.bits_per_second() < SLOW_RATE { ROUND_TRIP_FACTOR } else { 1 };
+    *line.round_trip.of(direction) * factor
 }
 
 fn link_layer_options(layer: LinkLayer) -> String {
@@ -160,13 +171,14 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &'static str) {
         });
         builder.note("CAKE's four tins also follow codepoints, in addition to the given rules.");
     }
-    let own = sizes::target(inputs, builder.rate, round_trip(inputs.line, builder.rate) / 20);
+    let least = round_trip(inputs.line, builder.direction, builder.rate) / 20;
+    let own = sizes::target(inputs, builder.rate, builder.direction, least);
     // A queue exceeds the target for a while before CAKE drops.
     let own = builder.own_queue(OWN_PACKETS, own * 5 / 4);
     for importance in [TrafficImportance::Interactive, TrafficImportance::Default] {
         builder.predict(importance, (ShaperTurn::Next, Duration::ZERO), own);
     }
-    if has_classification(inputs) {
+    if tins(builder) != CakeTins::BestEffort {
         // The bulk tin has a sixteenth of the link when the others are full.
         let packet = builder.packet_time();
         builder.predict(TrafficImportance::Bulk, (ShaperTurn::Next, packet * 16), own * 16);
@@ -208,7 +220,7 @@ mod tests {
         for (variable, megabits, milliseconds) in
             [(false, 40.0, 100), (false, 19.0, 300), (true, 40.0, 300), (true, 19.0, 300)]
         {
-            assert_eq!(round_trip(&line(variable), rate(megabits)), Duration::from_millis(milliseconds));
+            assert_eq!(round_trip(&line(variable), Direction::Up, rate(megabits)), Duration::from_millis(milliseconds));
         }
     }
 }

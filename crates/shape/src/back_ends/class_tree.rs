@@ -107,7 +107,8 @@ fn add_class(
     }
     builder.class(planned, format!("the class {title}"));
     let receives_aggregates = builder.direction == Direction::Down && builder.inputs.device.receives_aggregates;
-    let options = if leaf.kind == "bfifo" && receives_aggregates {
+    let has_limit = builder.inputs.policy.queues.qdisc.of(builder.direction).limit.is_some();
+    let options = if leaf.kind == "bfifo" && receives_aggregates && !has_limit {
         format!("limit {}", sizes::aggregate_limit(builder.inputs, rates.ceiling).get())
     } else {
         (leaf.options)(builder.inputs, rates.ceiling, builder.direction).replace(FLOWS.0, FLOWS.1)

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use linerate_model::direction::Direction;
 
-use linerate_units::BitRate;
+use linerate_units::{BitRate, ByteCount};
 
 use super::builder::DirectionBuilder;
 use super::classify::{self, PLAIN_IPV4, ROOT};
@@ -49,12 +49,17 @@ static LEAF: LeafQueue = LeafQueue {
     own_queue,
 };
 
-fn options(inputs: &PlanInputs<'_>, rate: BitRate, _direction: Direction) -> String {
-    format!("limit {}", sizes::plain_limit(inputs, rate).get())
+fn limit(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> ByteCount {
+    let own = inputs.policy.queues.qdisc.of(direction).limit;
+    own.map_or_else(|| sizes::plain_limit(inputs, rate), |bytes| ByteCount::new(u64::from(bytes)))
+}
+
+fn options(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> String {
+    format!("limit {}", limit(inputs, rate, direction).get())
 }
 
 fn own_queue(builder: &DirectionBuilder<'_>) -> Duration {
-    let full = builder.rate.time_to_send(sizes::plain_limit(builder.inputs, builder.rate)).unwrap_or_default();
+    let full = builder.rate.time_to_send(limit(builder.inputs, builder.rate, builder.direction)).unwrap_or_default();
     builder.own_tail_drop_queue(full)
 }
 

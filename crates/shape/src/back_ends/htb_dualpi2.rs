@@ -79,10 +79,10 @@ mod tests {
     use crate::refusal::ShaperRefusal;
     use crate::verify::PerDirection;
 
-    fn plan(id: BackEndId, queues: QueueOptions) -> Result<ShaperPlan, ShaperRefusal> {
+    fn plan(id: BackEndId, queues: &QueueOptions) -> Result<ShaperPlan, ShaperRefusal> {
         let rate = |megabits: f64| Some(BitRate::from_bits_per_second(megabits * 1e6));
         let (line, policy) =
-            (AccessLink::new(rate(20.0), rate(100.0)), TrafficPolicy { queues, ..TrafficPolicy::default() });
+            (AccessLink::new(rate(20.0), rate(100.0)), TrafficPolicy { queues: *queues, ..TrafficPolicy::default() });
         let (capabilities, device) = (KernelCapabilities::all_features(), DeviceProperties::ethernet("eth0"));
         let inputs = PlanInputs { line: &line, policy: &policy, capabilities: &capabilities, device: &device };
         id.back_end().plan(&inputs)
@@ -101,14 +101,14 @@ mod tests {
         };
         let target = PerDirection { up: None, down: Some(Duration::from_millis(20)) };
         let plan =
-            plan(BackEndId::HtbDualpi2, QueueOptions { target, dual, ..QueueOptions::default() }).expect("a plan");
+            plan(BackEndId::HtbDualpi2, &QueueOptions { target, dual, ..QueueOptions::default() }).expect("a plan");
         assert_eq!(options_of(&plan, "eth0"), "coupling_factor 3 step_thresh 2000us");
         assert_eq!(options_of(&plan, "ifb4eth0"), "target 20000us no_split_gso");
     }
 
     #[test]
     fn defaults_need_no_option() {
-        let plan = plan(BackEndId::HtbDualpi2, QueueOptions::default()).expect("a plan");
+        let plan = plan(BackEndId::HtbDualpi2, &QueueOptions::default()).expect("a plan");
         assert_eq!(options_of(&plan, "eth0"), "");
     }
 
@@ -118,7 +118,7 @@ mod tests {
         let mean = |dual: &str| {
             let both = dual.parse().expect("valid");
             let queues = QueueOptions { dual: PerDirection { up: both, down: both }, ..QueueOptions::default() };
-            let prediction = plan(BackEndId::HtbDualpi2, queues).expect("a plan").prediction;
+            let prediction = plan(BackEndId::HtbDualpi2, &queues).expect("a plan").prediction;
             let l4s: Vec<_> = prediction.classes.iter().filter(|one| one.l4s).collect();
             assert_eq!(l4s.len(), 3, "up, down and both");
             let classic = prediction.class(Direction::Up, TrafficImportance::Default).expect("predicted");
@@ -133,11 +133,11 @@ mod tests {
     fn options_are_refused_where_they_have_no_effect() {
         let dual = PerDirection { up: "coupling=3".parse().expect("valid"), ..PerDirection::default() };
         let refusal =
-            plan(BackEndId::HtbFqCodel, QueueOptions { dual, ..QueueOptions::default() }).expect_err("no dual queue");
+            plan(BackEndId::HtbFqCodel, &QueueOptions { dual, ..QueueOptions::default() }).expect_err("no dual queue");
         assert!(refusal.reason.contains("--dualpi2"), "{refusal}");
         let ecn = PerDirection { up: Some(false), down: None };
         let refusal =
-            plan(BackEndId::HtbDualpi2, QueueOptions { ecn, ..QueueOptions::default() }).expect_err("always ECN");
+            plan(BackEndId::HtbDualpi2, &QueueOptions { ecn, ..QueueOptions::default() }).expect_err("always ECN");
         assert!(refusal.reason.contains("--ecn off"), "{refusal}");
     }
 }

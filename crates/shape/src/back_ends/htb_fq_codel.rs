@@ -44,20 +44,23 @@ fn codel_target(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) ->
     if let Some(target) = *inputs.policy.queues.target.of(direction) {
         return target;
     }
-    let least = if direction == Direction::Down { inputs.line.round_trip / 10 } else { Duration::ZERO };
-    sizes::target(inputs, rate, least)
+    let least = if direction == Direction::Down { *inputs.line.round_trip.of(direction) / 10 } else { Duration::ZERO };
+    sizes::target(inputs, rate, direction, least)
 }
 
 fn options(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> String {
     let target = codel_target(inputs, rate, direction);
+    let own = inputs.policy.queues.qdisc.of(direction);
     let slow = direction == Direction::Up && rate.bits_per_second() < MIN_ECN_RATE;
     format!(
-        "limit {} flows 1024 quantum {} target {} interval {} {}",
-        sizes::packets(rate),
-        sizes::flow_quantum(inputs, rate).get(),
+        "limit {} flows {} quantum {} target {} interval {} {}{}",
+        own.limit.unwrap_or_else(|| sizes::packets(rate)),
+        own.flows.unwrap_or(1024),
+        own.quantum.map_or_else(|| sizes::flow_quantum(inputs, rate).get(), u64::from),
         sizes::time_argument(target),
-        sizes::time_argument(sizes::interval(inputs, target)),
+        sizes::time_argument(own.interval.unwrap_or_else(|| sizes::interval(inputs, direction, target))),
         if inputs.policy.queues.ecn.of(direction).unwrap_or(!slow) { "ecn" } else { "noecn" },
+        sizes::further_options(inputs, direction),
     )
 }
 

@@ -42,8 +42,11 @@ fn options(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> Stri
         Some(false) => " noecn",
         None => "",
     };
-    let (packets, quantum) = (sizes::packets(rate), sizes::flow_quantum(inputs, rate).get());
-    format!("limit {packets} flows 1024 quantum {quantum} target {} tupdate 15000us{ecn}", sizes::time_argument(target))
+    let own = inputs.policy.queues.qdisc.of(direction);
+    let (packets, flows) = (own.limit.unwrap_or_else(|| sizes::packets(rate)), own.flows.unwrap_or(1024));
+    let quantum = own.quantum.map_or_else(|| sizes::flow_quantum(inputs, rate).get(), u64::from);
+    let (target, more) = (sizes::time_argument(target), sizes::further_options(inputs, direction));
+    format!("limit {packets} flows {flows} quantum {quantum} target {target} tupdate 15000us{ecn}{more}")
 }
 
 fn own_queue(builder: &DirectionBuilder<'_>) -> Duration {

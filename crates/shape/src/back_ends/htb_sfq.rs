@@ -38,18 +38,23 @@ static LEAF: LeafQueue = LeafQueue {
 const MIN_PACKETS: f64 = 16.0;
 const MAX_PACKETS: f64 = 127.0 * 128.0;
 
-fn packets(inputs: &PlanInputs<'_>, rate: BitRate) -> f64 {
+fn packets(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> f64 {
+    if let Some(limit) = inputs.policy.queues.qdisc.of(direction).limit {
+        return f64::from(limit);
+    }
     let standing = rate * sizes::MAX_QUEUE_DELAY;
     (standing.as_f64() / inputs.full_frame().as_f64()).ceil().clamp(MIN_PACKETS, MAX_PACKETS)
 }
 
-fn options(inputs: &PlanInputs<'_>, rate: BitRate, _direction: Direction) -> String {
-    format!("limit {} quantum {} perturb 10", packets(inputs, rate), inputs.full_frame().get())
+fn options(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction) -> String {
+    let own = inputs.policy.queues.qdisc.of(direction);
+    let quantum = own.quantum.map_or_else(|| inputs.full_frame().get(), u64::from);
+    format!("limit {} quantum {quantum} perturb {}", packets(inputs, rate, direction), own.perturb.unwrap_or(10))
 }
 
 /// All flows share the limit.
 fn own_queue(builder: &DirectionBuilder<'_>) -> Duration {
-    let full = builder.packet_time().mul_f64(packets(builder.inputs, builder.rate));
+    let full = builder.packet_time().mul_f64(packets(builder.inputs, builder.rate, builder.direction));
     if builder.direction == Direction::Down { full } else { builder.own_queue(OWN_PACKETS, Duration::ZERO).min(full) }
 }
 

@@ -27,7 +27,7 @@ use linerate_units::{BitRate, ByteCount, Mtu, Ratio, display};
 use crate::capability::{KernelCapabilities, KernelFeature};
 use crate::link::AccessLink;
 use crate::plan::{CodepointTable, ShaperPlan, intermediate_device};
-use crate::policy::{ReceivedMarks, TrafficPolicy};
+use crate::policy::{CakeTins, ReceivedMarks, TrafficPolicy, known_options};
 use crate::prediction::PredictedDelays;
 use crate::refusal::ShaperRefusal;
 
@@ -151,6 +151,7 @@ impl BackEnd {
         plan.prediction = PredictedDelays::new(inputs.line, &plan.behaviours);
         plan.notes.extend(link_speed_note(inputs));
         plan.table = codepoint_table(inputs);
+        plan.options = inputs.policy.queues.qdisc;
         Ok(plan)
     }
 }
@@ -209,6 +210,7 @@ pub(crate) fn option_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(
                 "add --back-end htb+dualpi2, which is chosen by name only",
             );
         }
+        qdisc_option_refusal(id, policy, direction)?;
         if policy.queues.target.of(direction).is_some() && !has_aqm {
             return refusal("its queues have no target (--target)", "use cake, htb+fq_codel or htb+fq_pie");
         }
@@ -222,6 +224,42 @@ pub(crate) fn option_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(
     let is_received_changed = inputs.line.down.is_some() && policy.received_marks != ReceivedMarks::Untouched;
     if is_received_changed && matches!(id, LartcHtb | LartcCbq) {
         return refusal("it polices received packets and leaves their DSCP alone", "use cake or htb+*");
+    }
+    Ok(())
+}
+
+/// Kind of the queueing discipline to which `--qdisc-options` belongs.
+const fn optioned_kind(id: BackEndId) -> &'static str {
+    match id {
+        BackEndId::Cake => "cake",
+        BackEndId::CakeMq => "cake_mq",
+        BackEndId::HtbFqCodel => "fq_codel",
+        BackEndId::HtbFqPie => "fq_pie",
+        BackEndId::HtbSfq => "sfq",
+        BackEndId::HtbBfifo => "bfifo",
+        BackEndId::Tbf | BackEndId::HtbDualpi2 | BackEndId::LartcHtb | BackEndId::LartcCbq => "",
+    }
+}
+
+/// Refuses options that the queueing discipline of a back end does not know.
+fn qdisc_option_refusal(id: BackEndId, policy: &TrafficPolicy, direction: Direction) -> Result<(), ShaperRefusal> {
+    let refusal = |reason: String, way_out: String| Err(ShaperRefusal { back_end: Some(id), reason, way_out });
+    let (options, known) = (policy.queues.qdisc.of(direction), known_options(optioned_kind(id)));
+    if let Some(unknown) = options.names().find(|name| !known.contains(name)) {
+        let has = match (known, id) {
+            ([], BackEndId::HtbDualpi2) => "its options are those of --dualpi2".to_owned(),
+            ([], _) => "it has none".to_owned(),
+            _ => format!("it has {}", known.join(", ")),
+        };
+        let others =
+            BACK_ENDS.iter().map(|one| one.id).filter(|id| known_options(optioned_kind(*id)).contains(&unknown));
+        let others: Vec<&str> = others.map(BackEndId::name).collect();
+        let reason = format!("it has no option {unknown} (--qdisc-options): {has}");
+        return refusal(reason, format!("leave {unknown} out, or use {}", others.join(" or ")));
+    }
+    if options.tins.is_some_and(|tins| tins != CakeTins::Diffserv4) && policy.has_own_rules() {
+        let reason = "--interactive and --bulk select tins of diffserv4 (--qdisc-options tins)".to_owned();
+        return refusal(reason, "leave tins out, or the rules".to_owned());
     }
     Ok(())
 }

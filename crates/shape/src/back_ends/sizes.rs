@@ -86,9 +86,9 @@ pub(super) fn link_layer_options(layer: LinkLayer, header: ByteCount) -> String 
 }
 
 /// AQM target: a twentieth of the round-trip time, but at least the time of a full packet.
-pub(super) fn target(inputs: &PlanInputs<'_>, rate: BitRate, least: Duration) -> Duration {
+pub(super) fn target(inputs: &PlanInputs<'_>, rate: BitRate, direction: Direction, least: Duration) -> Duration {
     let packet = rate.time_to_send(inputs.full_packet()).unwrap_or_default();
-    (inputs.line.round_trip / 20).max(least).max(packet)
+    (*inputs.line.round_trip.of(direction) / 20).max(least).max(packet)
 }
 
 /// Target of a queue that PI controls: the requested one, else `least` or more.
@@ -98,12 +98,12 @@ pub(super) fn controlled_target(
     direction: Direction,
     least: Duration,
 ) -> Duration {
-    inputs.policy.queues.target.of(direction).unwrap_or_else(|| target(inputs, rate, least))
+    inputs.policy.queues.target.of(direction).unwrap_or_else(|| target(inputs, rate, direction, least))
 }
 
 /// AQM interval: the round-trip time, extended by the extension of the target.
-pub(super) fn interval(inputs: &PlanInputs<'_>, target: Duration) -> Duration {
-    (inputs.line.round_trip / 20 * 19).saturating_add(target)
+pub(super) fn interval(inputs: &PlanInputs<'_>, direction: Direction, target: Duration) -> Duration {
+    (*inputs.line.round_trip.of(direction) / 20 * 19).saturating_add(target)
 }
 
 /// Limit of a plain queue: 20 ms, but at least four full packets. With two, one flow at 2 Mbit/s and 50 ms carried 91 %
@@ -127,4 +127,12 @@ pub(super) fn packets(rate: BitRate) -> u32 {
 /// Quantum of a flow: 300 bytes below 100 Mbit/s, a full frame from there on.
 pub(super) fn flow_quantum(inputs: &PlanInputs<'_>, rate: BitRate) -> ByteCount {
     if rate.bits_per_second() < SMALL_QUANTUM_RATE { ByteCount::new(300) } else { inputs.full_frame() }
+}
+
+/// Options that were asked for in addition, as arguments of `tc` with a leading blank each.
+pub(super) fn further_options(inputs: &PlanInputs<'_>, direction: Direction) -> String {
+    let options = inputs.policy.queues.qdisc.of(direction);
+    let threshold = options.ce_threshold.map(|time| format!(" ce_threshold {}", time_argument(time)));
+    let memory = options.memory.map(|bytes| format!(" memory_limit {bytes}"));
+    threshold.unwrap_or_default() + &memory.unwrap_or_default()
 }

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use linerate_units::{BitRate, ByteCount, Mtu, StreamCount};
 
+use crate::verify::PerDirection;
+
 pub use self::keywords::{KEYWORDS, LinkLayerKeyword, parse_keywords};
 
 /// Payload and size of an ATM cell in bytes (ITU-T I.361).
@@ -81,8 +83,8 @@ pub struct AccessLink {
     pub layer: LinkLayer,
     /// MTU: size of the largest IP packet.
     pub mtu: Mtu,
-    /// Round-trip time of typical transfers, for which queues are tuned. CAKE's default is 100 ms.
-    pub round_trip: Duration,
+    /// Round-trip time of typical transfers, for which queues of a direction are tuned. CAKE's default is 100 ms.
+    pub round_trip: PerDirection<Duration>,
     /// True when the rates follow a variable capacity, which flows have to refill repeatedly.
     pub variable: bool,
     /// Measured round-trip time of the idle link, added to predictions; `None` when not measured.
@@ -109,7 +111,7 @@ impl AccessLink {
             down,
             layer: LinkLayer::default(),
             mtu: Mtu::new(1500),
-            round_trip: Self::USUAL_ROUND_TRIP,
+            round_trip: PerDirection { up: Self::USUAL_ROUND_TRIP, down: Self::USUAL_ROUND_TRIP },
             variable: false,
             idle: None,
             flows: Self::USUAL_FLOWS,

@@ -5,12 +5,13 @@ use super::{PlanCommand, PlannedDiscipline, PlannedObject, ShaperPlan};
 /// Commands that change `old` into `new`, for other rates on the same link: each changes a class or discipline in
 /// place, so that no queue loses its packets. Empty when nothing differs; SFQ keeps its limit.
 ///
-/// `None` when impossible: another back end or device, another number of steps or table, or a different filter (a policer's rate
+/// `None` when impossible: another back end or device, another number of steps, table or options, or a different filter (a policer's rate
 /// is part of a filter). Then the old plan has to be removed first.
 #[must_use]
 pub fn changes(old: &ShaperPlan, new: &ShaperPlan) -> Option<Vec<PlanCommand>> {
     let same = old.back_end == new.back_end && old.device == new.device && old.steps.len() == new.steps.len();
-    if !same || old.table != new.table {
+    // Some options are fixed at creation, and one that is left out would stay.
+    if !same || old.table != new.table || old.options != new.options {
         return None;
     }
     let pairs = old.steps.iter().zip(&new.steps).map(|(old, new)| (&old.part, &new.part));

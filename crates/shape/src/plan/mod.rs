@@ -17,8 +17,9 @@ pub use self::command::PlanCommand;
 pub(crate) use self::command::arguments;
 pub use self::handle::QdiscHandle;
 use crate::back_ends::BackEndId;
-use crate::policy::TrafficImportance;
+use crate::policy::{QdiscOptions, TrafficImportance};
 use crate::prediction::{ClassBehaviour, PredictedDelays};
+use crate::verify::PerDirection;
 
 /// Plan of a shaper for one interface, in an order that is safe at each step.
 ///
@@ -40,6 +41,8 @@ pub struct ShaperPlan {
     pub offloads: Vec<PlannedOffload>,
     /// Table that stores the codepoints of sent packets, after the last step; `None` without one.
     pub table: Option<CodepointTable>,
+    /// Options of its queueing disciplines that were asked for.
+    pub options: PerDirection<QdiscOptions>,
     /// Predicted delay.
     pub prediction: PredictedDelays,
     /// Behaviour of its classes, from which the delay is predicted.
@@ -117,6 +120,8 @@ pub struct PlannedDiscipline {
     pub rate: Option<BitRate>,
     /// `tc` options after the kind, including the rate.
     pub options: Vec<String>,
+    /// Names of the options that are compared when it is read back.
+    pub requested: Vec<&'static str>,
 }
 
 /// A class.
@@ -240,6 +245,7 @@ impl ShaperPlan {
             steps: Vec::new(),
             offloads: Vec::new(),
             table: None,
+            options: PerDirection::default(),
             prediction: PredictedDelays::default(),
             behaviours: Vec::new(),
             notes: Vec::new(),

@@ -2,6 +2,7 @@
 
 mod dual_queue;
 mod prefix;
+mod qdisc_options;
 
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -14,6 +15,7 @@ use crate::verify::PerDirection;
 
 pub use self::dual_queue::DualQueueOptions;
 pub use self::prefix::{HostPrefix, ParsePrefixError};
+pub use self::qdisc_options::{AcknowledgementFilter, CakeTins, QdiscOptions, known_options};
 
 /// Importance of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -176,6 +178,8 @@ pub struct QueueOptions {
     pub target: PerDirection<Option<Duration>>,
     /// Options of `dualpi2`.
     pub dual: PerDirection<DualQueueOptions>,
+    /// Options of the other queueing disciplines.
+    pub qdisc: PerDirection<QdiscOptions>,
     /// True to drop acknowledgements that a later one makes redundant, of those that are sent.
     pub filters_acknowledgements: bool,
 }

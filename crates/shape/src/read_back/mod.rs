@@ -1,11 +1,13 @@
 //! Comparison of a host's queueing, from `tc -j`, with a plan.
 
+mod options;
 mod parse;
 
 use core::fmt::{self, Write as _};
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_units::{BitRate, display};
+use serde_json::{Map, Value};
 
 pub use self::parse::{ReadBackError, classes, disciplines, filters, filters_of_text};
 use crate::plan::{FilterTarget, PlannedDiscipline, PlannedFilter, QdiscHandle, ShaperPlan, TcParent};
@@ -23,6 +25,8 @@ pub struct FoundDiscipline {
     pub parent: Option<TcParent>,
     /// Own rate; `None` without one.
     pub rate: Option<BitRate>,
+    /// Options as `tc -j` shows them; empty when it shows none.
+    pub options: Map<String, Value>,
 }
 
 /// Class found on a host.
@@ -79,6 +83,8 @@ pub enum QueueingFault {
     OtherKind,
     /// The object has another rate.
     OtherRate,
+    /// The object has another option than the one that was asked for.
+    OtherOption,
     /// Received packets are not redirected to their shaper.
     NoRedirect,
     /// The object is not part of the plan.
@@ -206,8 +212,14 @@ fn compare_disciplines(plan: &ShaperPlan, standing: &FoundQueueing, found: &mut 
                 QueueingFault::OtherKind,
                 format!("{} {at} instead of {}", seen.kind, planned.kind),
             );
-        } else if let Some(rate) = planned.rate {
+            continue;
+        }
+        if let Some(rate) = planned.rate {
             compare_rate(found, &planned.device, &format!("{} {at}", planned.kind), rate, seen.rate);
+        }
+        for difference in options::differences(planned, &seen.options) {
+            let words = format!("{} {at} has {difference}", planned.kind);
+            found.add(&planned.device, QueueingFault::OtherOption, words);
         }
     }
 }

@@ -126,7 +126,8 @@ fn discipline(entry: &Map<String, Value>, device: Option<&str>) -> Option<FoundD
     let options = entry.get("options").and_then(Value::as_object);
     let rate = options.and_then(|options| rate_of(options, "bandwidth").or_else(|| rate_of(options, "rate")));
     let device = text_of(entry, "dev").or(device)?.to_owned();
-    Some(FoundDiscipline { device, kind, handle: handle_of(entry, "handle")?, parent, rate })
+    let options = options.cloned().unwrap_or_default();
+    Some(FoundDiscipline { device, kind, handle: handle_of(entry, "handle")?, parent, rate, options })
 }
 
 fn class_of_json(entry: &Map<String, Value>, device: &str) -> Option<FoundClass> {

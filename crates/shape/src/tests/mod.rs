@@ -3,6 +3,7 @@
 mod choosing;
 mod hygiene;
 mod properties;
+mod qdisc_options;
 mod reading;
 
 use linerate_units::{BitRate, Port};

@@ -22,7 +22,10 @@ fn lines() -> impl Strategy<Value = AccessLink> {
     (rate(), rate(), layer, 576_u32..=9000, 1_u64..1000).prop_map(|(up, down, layer, mtu, round_trip)| AccessLink {
         layer,
         mtu: Mtu::new(mtu),
-        round_trip: core::time::Duration::from_millis(round_trip),
+        round_trip: crate::verify::PerDirection {
+            up: core::time::Duration::from_millis(round_trip),
+            down: core::time::Duration::from_millis(1000 - round_trip),
+        },
         ..AccessLink::new(up, down)
     })
 }

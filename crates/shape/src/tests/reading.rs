@@ -16,6 +16,7 @@ fn standing(plan: &ShaperPlan) -> FoundQueueing {
         handle: one.handle,
         parent: Some(one.parent),
         rate: one.rate,
+        options: serde_json::Map::new(),
     };
     let seen_class = |one: &crate::plan::PlannedClass| FoundClass {
         device: one.device.clone(),

@@ -7,17 +7,17 @@ use clap_complete::engine::ArgValueCompleter;
 use linerate_operate::shaping::class_file::{ClassFile, ClassOption};
 use linerate_operate::shaping::error::ShapeError;
 use linerate_operate::shaping::line::{
-    LineRequest, back_end, dual_queue, ecn, framing, layer_name, merge, merge_dual, overhead, positive_rate,
-    queue_target, route_mtu,
+    LineRequest, back_end, dual_queue, ecn, framing, layer_name, merge, merge_dual, merge_qdisc, overhead,
+    positive_rate, qdisc_options, queue_target, round_trip, route_mtu,
 };
 use linerate_operate::shaping::selection::TrafficSelection;
 use linerate_shape::back_ends::BackEndId;
 use linerate_shape::link::Framing;
-use linerate_shape::policy::DualQueueOptions;
+use linerate_shape::policy::{DualQueueOptions, QdiscOptions};
 use linerate_shape::verify::PerDirection;
 use linerate_units::{BitRate, ByteCount, Mtu};
 
-use crate::{completion, values};
+use crate::completion;
 
 /// Access link and policy.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -44,9 +44,9 @@ pub(crate) struct LinkArguments {
     /// Minimum packet size on the link (MPU)
     #[arg(long, value_name = "BYTES", value_parser = overhead)]
     pub(crate) minimum: Option<ByteCount>,
-    /// Round trip for which queues are tuned [default: 100ms, typical of the Internet]
-    #[arg(long, value_name = "TIME", value_parser = values::delay)]
-    pub(crate) rtt: Option<Duration>,
+    /// Round trip for which queues are tuned, or up=30ms, down=80ms [default: 100ms, typical of the Internet]
+    #[arg(long, value_name = "TIME", value_parser = round_trip)]
+    pub(crate) rtt: Vec<PerDirection<Option<Duration>>>,
     /// Prioritise this traffic, in addition to key strokes, acknowledgements, new connections, pings and DNS: tcp/22,
     /// udp/5060, dscp/34, host/192.0.2.0/24, protocol/47
     #[arg(long, value_name = "WHAT")]
@@ -107,6 +107,9 @@ pub(crate) struct LinkArguments {
     /// Options of htb+dualpi2, such as coupling=2,step=1ms or down:alpha=0.16,beta=3.2,tupdate=16ms
     #[arg(long, value_name = "OPTIONS", value_parser = dual_queue)]
     pub(crate) dualpi2: Vec<PerDirection<DualQueueOptions>>,
+    /// Options of the queueing discipline, such as tins=diffserv3,memory=4M (cake) or up:limit=1000,quantum=300 (htb+*)
+    #[arg(long, value_name = "OPTIONS", value_parser = qdisc_options)]
+    pub(crate) qdisc_options: Vec<PerDirection<QdiscOptions>>,
 }
 
 impl LinkArguments {
@@ -116,7 +119,10 @@ impl LinkArguments {
         let (mut ecn, mut target) = (PerDirection::default(), PerDirection::default());
         self.ecn.iter().for_each(|one| merge(&mut ecn, *one));
         self.target.iter().for_each(|one| merge(&mut target, *one));
-        let mut dual = PerDirection::default();
+        let (mut dual, mut rtt, mut qdisc) =
+            (PerDirection::default(), PerDirection::default(), PerDirection::default());
+        self.rtt.iter().for_each(|one| merge(&mut rtt, *one));
+        self.qdisc_options.iter().for_each(|one| merge_qdisc(&mut qdisc, *one));
         self.dualpi2.iter().for_each(|one| merge_dual(&mut dual, *one));
         Ok(LineRequest {
             up: self.up,
@@ -126,7 +132,7 @@ impl LinkArguments {
             overhead: self.overhead,
             framing: self.framing,
             minimum: self.minimum,
-            rtt: self.rtt,
+            rtt,
             interactive: self.interactive.clone(),
             bulk: self.bulk.clone(),
             trust_marks: self.trust_marks,
@@ -145,6 +151,7 @@ impl LinkArguments {
             ecn,
             target,
             dual,
+            qdisc,
         })
     }
 }
@@ -179,6 +186,8 @@ mod tests {
             "eth0 --up 1M --per-host --wash --ack-filter --ecn up=off --target down=8ms",
             "eth0 --up 1M --restore-dscp --store-dscp --ecn on --target 5ms",
             "eth0 --up 1M --back-end htb+dualpi2 --dualpi2 coupling=2,step=1ms --dualpi2 down:alpha=0.16,drop=enqueue",
+            "eth0 --up 1M --rtt up=30ms --rtt down=80ms --qdisc-options up:tins=diffserv3,ack-filter=aggressive",
+            "eth0 --up 1M --rtt 20ms --qdisc-options limit=1000,flows=64 --qdisc-options down:quantum=300,memory=4M",
             "eth0 --up 1M --class 192.0.2.7+2001:db8::/64=400k:1M,100k --class mark/0x10=1M --oversubscribe",
         ] {
             let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();

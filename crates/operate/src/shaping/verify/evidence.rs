@@ -101,7 +101,7 @@ fn difference(plan: &ShaperPlan, found: &read_back::QueueingDifference) -> PlanD
         QueueingFault::Missing => PlanDifferenceKind::Missing,
         QueueingFault::OtherKind => PlanDifferenceKind::OtherKind,
         QueueingFault::OtherRate => PlanDifferenceKind::OtherRate,
-        QueueingFault::Foreign => PlanDifferenceKind::Other,
+        QueueingFault::OtherOption | QueueingFault::Foreign => PlanDifferenceKind::Other,
     };
     // The interface itself has both directions: ingress has its hook there.
     let is_down = found.fault == QueueingFault::NoRedirect
