@@ -7,8 +7,13 @@ const ASCII_BARS: [char; 8] = ['_', '.', '-', '~', '=', '+', '*', '#'];
 pub(crate) fn spark(samples: &[f64], width: usize, unicode: bool) -> String {
     let shown = &samples[samples.len().saturating_sub(width)..];
     let largest = shown.iter().copied().fold(0.0, f64::max);
+    shown.iter().map(|value| bar(*value, largest, unicode)).collect()
+}
+
+/// Bar of a value between zero and `largest`.
+pub(crate) fn bar(value: f64, largest: f64, unicode: bool) -> char {
     let bars = if unicode { BARS } else { ASCII_BARS };
-    shown.iter().map(|value| bars[level(*value, largest)]).collect()
+    bars[level(value, largest)]
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of the largest is 0 to 1")]

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 use linerate_documents::progress::{EventKind, ProgressEvent};
+use linerate_engine::path::HopsSnapshot;
 use linerate_model::limit::LimitShares;
-use linerate_model::route::{PathHop, RouteReport};
 use linerate_model::sample::{IntervalReport, TcpInterval};
 use linerate_model::stream::StreamRole;
 use linerate_sys::signals::InterruptSignals;
@@ -186,12 +186,12 @@ impl RunningMeasurement {
 }
 
 /// Shows the hops of a path in the picture.
-pub(crate) fn show_hops(hops: &[PathHop], route: &RouteReport) {
+pub(crate) fn show_hops(snapshot: &HopsSnapshot) {
     if let Some(running) = running().as_mut() {
         match &mut running.picture {
             PictureState::None => {}
-            PictureState::Waiting(picture, _) => picture.show_hops(hops, route),
-            PictureState::Open(screen) => screen.update(|picture| picture.show_hops(hops, route)),
+            PictureState::Waiting(picture, _) => picture.show_hops(snapshot),
+            PictureState::Open(screen) => screen.update(|picture| picture.show_hops(snapshot)),
         }
     }
 }

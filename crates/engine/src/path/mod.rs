@@ -52,7 +52,7 @@ use crate::course::{self, AbortReason, FarService};
 use crate::probe::messages::FarFacts;
 use crate::probe::{ProbeError, ProbeTarget};
 pub use blind::BlindStream;
-pub use hops::{HopOptions, HopsSnapshot, LabelOptions};
+pub use hops::{HopOptions, HopRound, HopsSnapshot, LabelOptions};
 use record::PathRecord;
 
 /// Options of a path measurement.

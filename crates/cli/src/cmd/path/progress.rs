@@ -60,7 +60,7 @@ impl PathProgressDisplay {
     fn publish(&self, event: &PathEvent) {
         let sample = || ProgressEvent::new(EventKind::Sample);
         if let PathEvent::Hops(snapshot) = event {
-            progress::show_hops(&snapshot.hops, &snapshot.route);
+            progress::show_hops(snapshot);
         }
         progress::publish(match event {
             // Nothing is measured before the connection.

@@ -22,15 +22,22 @@ pub(super) struct CurveLook {
     sign: &'static str,
 }
 
-/// Appearance of the three curves.
+/// Appearance of the curves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CurveLooks {
     pub(super) up: CurveLook,
     pub(super) down: CurveLook,
     pub(super) rtt: CurveLook,
+    /// Marks of probes without a reply.
+    pub(super) unanswered: CurveLook,
 }
 
 impl CurveLook {
+    /// The same marks in another style.
+    pub(super) const fn in_style(self, style: Style) -> Self {
+        Self { style, ..self }
+    }
+
     /// Appearance of the curves on this terminal.
     pub(super) fn all(look: Look) -> CurveLooks {
         let line = if look.unicode { Marker::Braille } else { Marker::Custom('*') };
@@ -39,20 +46,42 @@ impl CurveLook {
             down: Self { style: look.colour(Color::Cyan), marker: line, sign: look.pick("⠤", "*") },
             up: Self { style: look.colour(Color::Green), marker: points, sign: look.pick("•", "o") },
             rtt: Self { style: look.colour(Color::Magenta), marker: line, sign: look.pick("⠤", "*") },
+            unanswered: Self {
+                style: look.colour(Color::Red),
+                marker: Marker::Custom(if look.unicode { '×' } else { 'x' }),
+                sign: look.pick("×", "x"),
+            },
         }
     }
 }
 
 /// A chart with its title line.
 pub(super) struct Panel<'a> {
-    pub(super) title: &'static str,
+    pub(super) title: String,
     /// Latest figure of each curve.
     pub(super) legend: Vec<(String, CurveLook)>,
     pub(super) curves: Vec<(&'a SampleCurve, CurveLook)>,
+    /// Times marked at the upper edge.
+    pub(super) marks: (&'a [f64], CurveLook),
     /// Text of a value at the axis.
     pub(super) format: fn(f64) -> String,
-    /// Right end of the time axis.
-    pub(super) now: Duration,
+    pub(super) times: TimeAxis,
+    /// Text without any sample.
+    pub(super) without_samples: &'static str,
+}
+
+/// Axis of time: its ends in seconds, and their texts.
+pub(super) struct TimeAxis {
+    pub(super) bounds: [f64; 2],
+    pub(super) labels: [String; 2],
+}
+
+impl TimeAxis {
+    /// Time from the start until `now`.
+    pub(super) fn since_start(now: Duration) -> Self {
+        let span = now.max(MIN_SPAN);
+        Self { bounds: [0.0, span.as_secs_f64()], labels: ["0:00".to_owned(), label::clock(span)] }
+    }
 }
 
 /// Width of the values at the axis, the same in both charts, so that their times are aligned.
@@ -67,7 +96,7 @@ const MIN_SPAN: Duration = Duration::from_secs(10);
 /// Draws the title line and, below, the chart.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, panel: &Panel<'_>) {
     let [title, area] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
-    let mut spans = vec![Span::styled(panel.title, Look::bold())];
+    let mut spans = vec![Span::styled(panel.title.clone(), Look::bold())];
     for (text, curve) in &panel.legend {
         spans.extend([Span::raw("   "), Span::styled(curve.sign, curve.style), Span::raw(format!(" {text}"))]);
     }
@@ -75,20 +104,23 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, panel: &Panel<'_>) {
     let height = panel.curves.iter().filter_map(|(curve, _)| curve.height()).max_by(f64::total_cmp);
     let largest = panel.curves.iter().filter_map(|(curve, _)| curve.largest()).max_by(f64::total_cmp);
     let Some(height) = height.filter(|height| *height > 0.0) else {
-        frame.render_widget(Line::styled(format!("{:>LABEL_WIDTH$}  nothing measured yet", ""), Look::dim()), area);
+        let text = format!("{:>LABEL_WIDTH$}  {}", "", panel.without_samples);
+        frame.render_widget(Line::styled(text, Look::dim()), area);
         return;
     };
     let top = label::round_up(height.max(largest.unwrap_or_default().min(height * 2.0)));
-    let span = panel.now.max(MIN_SPAN).as_secs_f64();
     let label = |value: f64| format!("{:>LABEL_WIDTH$}", (panel.format)(value));
     let middle = (area.height >= 5).then(|| label(top / 2.0));
     let labels: Vec<String> = [Some(label(0.0)), middle, Some(label(top))].into_iter().flatten().collect();
-    let mut times = Axis::default().bounds([0.0, span]).style(Look::dim());
+    let mut times = Axis::default().bounds(panel.times.bounds).style(Look::dim());
     if area.height >= MIN_HEIGHT_WITH_TIMES {
-        let end = label::clock(Duration::from_secs_f64(span));
-        times = times.labels(["0:00".to_owned(), end]).labels_alignment(Alignment::Right);
+        times = times.labels(panel.times.labels.clone()).labels_alignment(Alignment::Right);
     }
-    let chart = Chart::new(datasets(&panel.curves))
+    let (marks, look) = panel.marks;
+    let marks: Vec<(f64, f64)> = marks.iter().map(|time| (*time, top)).collect();
+    let mut sets = datasets(&panel.curves);
+    sets.push(Dataset::default().data(&marks).marker(look.marker).graph_type(GraphType::Scatter).style(look.style));
+    let chart = Chart::new(sets)
         .x_axis(times)
         .y_axis(Axis::default().bounds([0.0, top]).labels(labels).style(Look::dim()))
         .legend_position(None);

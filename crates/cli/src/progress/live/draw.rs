@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::chart::{self, CurveLook, Panel};
+use super::chart::{self, CurveLook, Panel, TimeAxis};
 use super::hops;
 use super::label::{self, cut};
 use super::state::{LivePhase, LivePicture};
@@ -25,6 +25,8 @@ const SIDE_WIDTH: u16 = 38;
 
 /// Keys, shown in the last line.
 const KEYS: &str = "q: stop, show the results   s: end this phase";
+/// Those of a table of hops.
+const HOP_KEYS: &str = "q: stop, show the results   up, down: chart of a hop";
 
 /// Appearance of the terminal.
 #[derive(Clone, Copy, Debug)]
@@ -110,9 +112,9 @@ fn whole(frame: &mut Frame<'_>, area: Rect, picture: &LivePicture, look: Look) {
     } else {
         body
     };
-    if let Some((hops, route)) = &picture.hops {
-        hops::draw(frame, charts, hops, look);
-        frame.render_widget(hops::verdict_line(hops, route, usize::from(area.width), look), limit);
+    if let Some(view) = &picture.hops {
+        hops::draw(frame, charts, view, look);
+        frame.render_widget(hops::verdict_line(view, usize::from(area.width), look), limit);
     } else {
         draw_charts(frame, charts, picture, look);
         frame.render_widget(limit_line(picture, usize::from(area.width), look), limit);
@@ -121,7 +123,11 @@ fn whole(frame: &mut Frame<'_>, area: Rect, picture: &LivePicture, look: Look) {
         let text = cut(&format!("note: {text}"), usize::from(area.width), look);
         frame.render_widget(Line::styled(text, Look::dim()), note);
     }
-    let text = if picture.is_stopping { "stopping: the results follow" } else { KEYS };
+    let text = match &picture.hops {
+        _ if picture.is_stopping => "stopping: the results follow",
+        Some(_) => HOP_KEYS,
+        None => KEYS,
+    };
     frame.render_widget(Line::styled(text, Look::dim()), keys);
 }
 
@@ -143,16 +149,23 @@ fn draw_charts(frame: &mut Frame<'_>, area: Rect, picture: &LivePicture, look: L
         }
     }
     let curves = vec![(&picture.down, looks.down), (&picture.up, looks.up)];
-    let panel = Panel { title: "Goodput", legend, curves, format: label::axis_rate, now: picture.now };
-    chart::draw(frame, goodput, &panel);
+    let panel = |title: &str, legend, curves, format| Panel {
+        title: title.to_owned(),
+        legend,
+        curves,
+        marks: (&[], looks.unanswered),
+        format,
+        times: TimeAxis::since_start(picture.now),
+        without_samples: "nothing measured yet",
+    };
+    chart::draw(frame, goodput, &panel("Goodput", legend, curves, label::axis_rate));
     let mut text = figures.rtt.map_or_else(|| "RTT -".to_owned(), |rtt| format!("RTT {}", label::time(rtt, look)));
     if let Some(added) = picture.queueing() {
         text = format!("{text}, {} more than idle", label::time(added, look));
     }
     let legend = vec![(text, looks.rtt)];
     let curves = vec![(&picture.rtt, looks.rtt)];
-    let panel = Panel { title: "Delay", legend, curves, format: label::axis_time, now: picture.now };
-    chart::draw(frame, delay, &panel);
+    chart::draw(frame, delay, &panel("Delay", legend, curves, label::axis_time));
 }
 
 fn header_line(picture: &LivePicture, width: usize, look: Look) -> Line<'static> {
@@ -252,6 +265,7 @@ fn to_ascii(frame: &mut Frame<'_>) {
                 "━" => "=",
                 "●" => "o",
                 "…" => "~",
+                "▸" => ">",
                 _ => "?",
             };
             cell.set_symbol(ascii);

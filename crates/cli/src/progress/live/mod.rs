@@ -6,6 +6,7 @@
 mod chart;
 mod curve;
 mod draw;
+mod hop_chart;
 mod hops;
 mod label;
 mod screen;

@@ -20,7 +20,7 @@ use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 
 use super::draw;
-use super::state::LivePicture;
+use super::state::{HopSelection, LivePicture};
 use crate::keys::{KeyPress, parse_keys};
 
 /// Shortest time between two frames.
@@ -148,7 +148,7 @@ fn run(
                     return Ok(());
                 }
                 for key in parse_keys(&keys) {
-                    act(key, stop);
+                    act(key, shared, stop);
                 }
             }
             if woken.ending || left.is_zero() {
@@ -159,10 +159,35 @@ fn run(
     Ok(())
 }
 
-fn act(key: KeyPress, stop: InterruptSignals) {
+fn act(key: KeyPress, shared: &SharedPicture, stop: InterruptSignals) {
+    if let Some(selection) = hop_selection(key) {
+        shared.picture().select_hop(selection);
+    }
     match key {
         KeyPress::Character('q' | 'Q') => stop.request(Signal::Interrupt),
         KeyPress::Character('s' | 'S' | ' ') => stop.request_phase_end(),
         _ => {}
+    }
+}
+
+/// Selection of a hop that a key asks for.
+const fn hop_selection(key: KeyPress) -> Option<HopSelection> {
+    match key {
+        KeyPress::Up | KeyPress::Character('k') => Some(HopSelection::Previous),
+        KeyPress::Down | KeyPress::Character('j') => Some(HopSelection::Next),
+        KeyPress::Escape => Some(HopSelection::None),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrows_and_letters_select_hops() {
+        let selections: Vec<_> = parse_keys(b"\x1b[A\x1bOBjkq\x1b").into_iter().map(hop_selection).collect();
+        let (previous, next) = (Some(HopSelection::Previous), Some(HopSelection::Next));
+        assert_eq!(selections, [previous, next, next, previous, None, Some(HopSelection::None)]);
     }
 }

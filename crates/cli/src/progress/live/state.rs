@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_documents::progress::{EventKind, ProgressEvent};
-use linerate_model::route::{PathHop, RouteReport};
+use linerate_engine::path::HopsSnapshot;
 
 use super::curve::SampleCurve;
 
@@ -33,6 +33,49 @@ pub(super) struct LiveFigures {
     pub(super) limits: Option<linerate_model::limit::LimitShares>,
 }
 
+/// Hops of the path, and the one whose rounds are drawn.
+#[derive(Clone, Debug)]
+pub(super) struct HopsView {
+    pub(super) snapshot: HopsSnapshot,
+    /// Distance of the hop that a key selected.
+    selected: Option<u8>,
+}
+
+/// Change of the selected hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HopSelection {
+    Previous,
+    Next,
+    None,
+}
+
+impl HopsView {
+    /// True when a key selected a hop.
+    pub(super) const fn is_selected(&self) -> bool {
+        self.selected.is_some()
+    }
+
+    /// Index of the selected hop, or of the last one; `None` without hops.
+    pub(super) fn charted(&self) -> Option<usize> {
+        let hops = &self.snapshot.hops;
+        let selected = self.selected.and_then(|distance| hops.iter().position(|hop| hop.distance == distance));
+        selected.or_else(|| hops.len().checked_sub(1))
+    }
+
+    fn select(&mut self, selection: HopSelection) {
+        let Some(present) = self.charted() else { return };
+        let last = self.snapshot.hops.len() - 1;
+        let place = match selection {
+            HopSelection::None => None,
+            HopSelection::Previous if self.is_selected() => Some(present.saturating_sub(1)),
+            HopSelection::Next if self.is_selected() => Some((present + 1).min(last)),
+            // The first key shows the hop that the chart has, or would have.
+            HopSelection::Previous | HopSelection::Next => Some(present),
+        };
+        self.selected = place.map(|place| self.snapshot.hops[place].distance);
+    }
+}
+
 /// State of the picture.
 #[derive(Clone, Debug)]
 pub(crate) struct LivePicture {
@@ -47,7 +90,7 @@ pub(crate) struct LivePicture {
     pub(super) idle_rtt: Option<Duration>,
     pub(super) note: Option<String>,
     /// Hops of the path, where they are what is measured.
-    pub(super) hops: Option<(Vec<PathHop>, RouteReport)>,
+    pub(super) hops: Option<HopsView>,
     /// True after the request to stop.
     pub(super) is_stopping: bool,
     /// Time since the start.
@@ -94,9 +137,17 @@ impl LivePicture {
         }
     }
 
-    /// Replaces the hops.
-    pub(crate) fn show_hops(&mut self, hops: &[PathHop], route: &RouteReport) {
-        self.hops = Some((hops.to_vec(), route.clone()));
+    /// Replaces the hops; the selected one stays selected.
+    pub(crate) fn show_hops(&mut self, snapshot: &HopsSnapshot) {
+        let selected = self.hops.as_ref().and_then(|view| view.selected);
+        self.hops = Some(HopsView { snapshot: snapshot.clone(), selected });
+    }
+
+    /// Selects another hop.
+    pub(super) fn select_hop(&mut self, selection: HopSelection) {
+        if let Some(view) = &mut self.hops {
+            view.select(selection);
+        }
     }
 
     /// The running phase.

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use linerate_documents::progress::{EventKind, ProgressEvent};
+use linerate_engine::path::{HopRound, HopsSnapshot};
 use linerate_model::limit::LimitShares;
+use linerate_model::route::{HopAddress, HopReplies, PathHop, RouteReport};
+use linerate_model::summary::DurationDistribution;
 use linerate_report::throughput_text::{TerminalWidth, TextStyle};
 use linerate_units::Ratio;
 use ratatui::Terminal;
@@ -12,7 +15,7 @@ use ratatui::buffer::Buffer;
 use ratatui::style::Color;
 
 use super::draw;
-use super::state::LivePicture;
+use super::state::{HopSelection, LivePicture};
 
 /// The middle of a load test: an idle path of 20 ms, then a full download, then an upload for three seconds.
 fn load() -> LivePicture {
@@ -120,4 +123,131 @@ fn a_stopping_measurement_says_so() {
     picture.now = Duration::from_secs(75);
     let lines = lines(&drawn(&picture, (60, 16), true, true));
     assert!(lines[0].ends_with("1:15") && lines[15].starts_with("stopping: the results follow"), "{lines:#?}");
+}
+
+/// Path of `hops` hops after 60 rounds: the second one limits its answers, the third one has none, and the last one loses every
+/// tenth probe, with a queue of 30 ms from the 40th round on.
+fn path(hops: u8) -> LivePicture {
+    let mut picture = LivePicture::new("linerate path far.example", &["hops"]);
+    picture.apply(&ProgressEvent::phase("hops", None));
+    let mut snapshot = HopsSnapshot {
+        hops: Vec::new(),
+        route: RouteReport { rounds: 60, interval_ns: 1_000_000_000, is_reached: true, ..RouteReport::default() },
+        rounds: Vec::new(),
+    };
+    for distance in 1..=hops {
+        let replies = match distance {
+            2 => HopReplies::Limited,
+            3 => HopReplies::Silent,
+            _ if distance == hops => HopReplies::Lossy,
+            _ => HopReplies::Complete,
+        };
+        let time = |round: u64| Duration::from_millis(10 + if distance == hops && round >= 40 { 30 } else { 0 });
+        let is_answered = |round: u64| match replies {
+            HopReplies::Limited => round % 3 == 0,
+            HopReplies::Lossy => round % 10 != 5,
+            other => other == HopReplies::Complete,
+        };
+        let result = |round| HopRound { round, round_trip: Some(time(round)).filter(|_| is_answered(round)) };
+        let rounds: Vec<HopRound> = (0..60).map(result).collect();
+        let mut times: Vec<Duration> = rounds.iter().filter_map(|result| result.round_trip).collect();
+        let address = HopAddress { address: format!("192.0.2.{distance}"), ..HopAddress::default() };
+        snapshot.hops.push(PathHop {
+            distance,
+            rtt: DurationDistribution::of(&mut times),
+            unanswered: Some(0.1),
+            replies: Some(replies),
+            addresses: (!times.is_empty()).then_some(address).into_iter().collect(),
+            ..PathHop::default()
+        });
+        snapshot.rounds.push(rounds);
+    }
+    picture.show_hops(&snapshot);
+    picture
+}
+
+#[test]
+fn hops_have_their_rounds_in_the_table_and_the_last_one_has_a_chart() {
+    for (size, unicode) in [(160, 40), (80, 24), (60, 24)].into_iter().flat_map(|size| [(size, true), (size, false)]) {
+        let lines = lines(&drawn(&path(5), size, true, unicode));
+        let text = lines.join("\n");
+        let (full, half, lost) = if unicode { ("█", "▃", "×") } else { ("#", "-", "x") };
+        // The latest ten rounds, 50 to 59.
+        let rounds = format!("{}{lost}{}", full.repeat(5), full.repeat(4));
+        assert!(lines.iter().any(|line| line.contains("192.0.2.5") && line.contains(&rounds)), "{size:?}:\n{text}");
+        let limited = format!("{lost}{full}{lost}{lost}{full}{lost}{lost}{full}{lost}{lost}");
+        let row = lines.iter().find(|line| line.contains("192.0.2.2")).expect("a row");
+        assert!(row.contains(&limited), "{row}");
+        let silent = lines.iter().find(|line| line.trim_start().starts_with("3 *")).expect("a row");
+        assert!(silent.contains(&lost.repeat(10)), "{silent}");
+        if size.0 == 160 {
+            assert!(
+                text.contains(&format!("{half}{half}{half}{half}{half}{lost}{half}{half}{half}{half}{full}")),
+                "{text}"
+            );
+        }
+        let marked = format!(" 5{}192.0.2.5", if unicode { "▸" } else { ">" });
+        assert!(text.contains(&marked), "{size:?}:\n{text}");
+        let sign = if unicode { "⠤" } else { "*" };
+        let title = format!("Hop 5   {sign} RTT 40.0 ms   {lost} no reply 6/60: loss of the path");
+        assert!(lines.iter().any(|line| line.trim_end() == title), "{size:?}:\n{text}");
+        assert!(text.contains("0:59 ago") && text.contains("now") && text.contains("40ms"), "{size:?}:\n{text}");
+        assert!(rows_with_curve(&lines, "Hop 5", "60 rounds") >= 2, "{text}");
+        assert_eq!(text.is_ascii(), !unicode, "{text}");
+    }
+}
+
+#[test]
+fn lost_rounds_are_marks_at_the_top_of_the_chart_and_gaps_of_its_curve() {
+    let lines = lines(&drawn(&path(5), (80, 24), true, true));
+    let title = lines.iter().position(|line| line.starts_with("Hop 5")).expect("a chart");
+    assert_eq!(lines[title + 1].matches('×').count(), 6, "{lines:#?}");
+    assert!(lines[title + 2..].iter().all(|line| !line.contains('×')), "{lines:#?}");
+    assert!(
+        lines[title + 1..].iter().all(|line| !line.starts_with("     0⠤") && !line.starts_with("     0│⣀")),
+        "no zeros"
+    );
+}
+
+#[test]
+fn keys_select_the_hop_of_the_chart() {
+    let mut picture = path(12);
+    let shown = |picture: &LivePicture| lines(&drawn(picture, (80, 24), true, true));
+    let title =
+        |lines: &[String]| lines.iter().find(|line| line.starts_with("Hop ")).map(|line| line.trim_end().to_owned());
+    assert_eq!(title(&shown(&picture)), None, "the whole table is more");
+    picture.select_hop(HopSelection::Next);
+    assert!(title(&shown(&picture)).expect("a chart").starts_with("Hop 12"), "the first key shows the last hop");
+    for _ in 0..20 {
+        picture.select_hop(HopSelection::Previous);
+    }
+    let lines = shown(&picture);
+    assert!(title(&lines).expect("a chart").starts_with("Hop 1   ⠤ RTT 10.0 ms"), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with(" 1▸192.0.2.1 ")), "the selected hop is in view: {lines:#?}");
+    picture.select_hop(HopSelection::Next);
+    assert_eq!(title(&shown(&picture)).as_deref(), Some("Hop 2   ⠤ RTT 10.0 ms   × no reply 40/60: limits ICMP"));
+    picture.select_hop(HopSelection::Next);
+    let lines = shown(&picture);
+    assert_eq!(title(&lines).as_deref(), Some("Hop 3   × no reply 60/60: silent"));
+    assert!(lines.iter().any(|line| line.contains("this hop does not answer")), "{lines:#?}");
+    let hops = picture.hops.as_ref().expect("hops").snapshot.clone();
+    picture.show_hops(&hops);
+    assert!(title(&shown(&picture)).expect("a chart").starts_with("Hop 3"), "the next round keeps the selection");
+    picture.select_hop(HopSelection::None);
+    assert_eq!(title(&shown(&picture)), None);
+}
+
+#[test]
+fn hops_are_readable_without_colours_and_at_every_size() {
+    let buffer = drawn(&path(5), (80, 24), false, true);
+    assert!(buffer.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+    for size in [(60, 16), (40, 12), (41, 13), (250, 90)] {
+        for hops in [0, 1, 30] {
+            let mut picture = path(hops);
+            drawn(&picture, size, true, true);
+            picture.select_hop(HopSelection::Previous);
+            let lines = lines(&drawn(&picture, size, false, false));
+            assert_eq!(lines.iter().any(|line| line.starts_with("Hop ")), hops > 0, "{size:?}, {hops}: {lines:#?}");
+        }
+    }
 }

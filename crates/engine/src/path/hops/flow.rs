@@ -28,6 +28,7 @@ const PAYLOAD: usize = 32;
 /// Answer to a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HopAnswer {
+    pub(super) round: u32,
     pub(super) distance: u8,
     pub(super) from: IpAddr,
     pub(super) kind: PathErrorKind,
@@ -91,8 +92,8 @@ impl HopFlow {
         &self.socket
     }
 
-    /// Sends what may be sent now; returns the distances, and the first error.
-    pub(super) fn send(&mut self) -> (Vec<u8>, Option<io::Error>) {
+    /// Sends what may be sent now; returns the rounds and distances, and the first error.
+    pub(super) fn send(&mut self) -> (Vec<(u32, u8)>, Option<io::Error>) {
         let (mut sent, mut failure) = (Vec::new(), None);
         let now = clock::monotonic_now();
         self.in_flight.retain(|_, at| now.since(*at) < MAX_FLIGHT);
@@ -106,7 +107,7 @@ impl HopFlow {
             match self.send_one(round, distance) {
                 Ok(()) => {
                     self.in_flight.insert((round, distance), now);
-                    sent.push(distance);
+                    sent.push((round, distance));
                 }
                 Err(error) => failure = failure.or(Some(error)),
             }
@@ -138,6 +139,7 @@ impl HopFlow {
         };
         let sent = self.in_flight.remove(&key)?;
         Some(HopAnswer {
+            round: key.0,
             distance: key.1,
             from,
             kind: error.kind,

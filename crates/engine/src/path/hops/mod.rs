@@ -12,6 +12,7 @@ mod labels;
 mod mtu;
 mod prober;
 mod report;
+mod rounds;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use crate::probe::ProbeError;
 
 pub use labels::LabelOptions;
 use prober::HopProber;
+pub use rounds::HopRound;
 
 /// Options of the measurement of hops.
 #[derive(Clone, Debug)]
@@ -57,6 +59,8 @@ pub struct HopsSnapshot {
     pub hops: Vec<PathHop>,
     /// Route as a whole.
     pub route: RouteReport,
+    /// Results of the latest 240 rounds at most, of each of `hops`, oldest first.
+    pub rounds: Vec<Vec<HopRound>>,
 }
 
 /// Measures the hops; `routers` is their number, where it is known from the received hop limits. What was measured before an

@@ -14,6 +14,7 @@ use linerate_units::{MonotonicTime, PacketCount};
 
 use super::flow::{self, HopAnswer, HopFlow};
 use super::labels::LabelThread;
+use super::rounds::RecentRounds;
 use super::tally::HopTally;
 use super::{HopsSnapshot, mtu, report};
 use crate::course::AbortReason;
@@ -60,6 +61,7 @@ pub(super) struct HopProber {
     /// Echo requests to the destination, which do not count against its limit of ICMP errors.
     pub(super) echoes: ProbeCount,
     pub(super) echo_times: Vec<Duration>,
+    pub(super) echo_rounds: RecentRounds,
     /// Echo requests with hop limits, by number, and the smallest limit that was answered: the distance of a destination that
     /// answers no datagram.
     limited_echoes: BTreeMap<u64, u8>,
@@ -99,6 +101,7 @@ impl HopProber {
             echo: EchoSocket::open(peer, &options).ok(),
             echoes: ProbeCount::default(),
             echo_times: Vec::new(),
+            echo_rounds: RecentRounds::default(),
             limited_echoes: BTreeMap::new(),
             echo_end: None,
             routers,
@@ -204,14 +207,14 @@ impl HopProber {
         let farthest = flow.latest.keys().max().map_or(0, |farthest| farthest.saturating_add(1));
         let last = flow.end.unwrap_or(length.max(farthest)).min(MOST);
         (1..=last).for_each(|distance| flow.enqueue(round, distance));
-        self.rounds += 1;
         self.send_echo();
+        self.rounds += 1;
     }
 
     fn send_echo(&mut self) {
-        let sent = self.echo.as_mut().is_some_and(|echo| echo.send(&[0; ECHO_PAYLOAD]).is_ok());
-        if sent {
+        if let Some(Ok(number)) = self.echo.as_mut().map(|echo| echo.send(&[0; ECHO_PAYLOAD])) {
             self.echoes.sent += PacketCount::new(1);
+            self.echo_rounds.sent(number, self.rounds, clock::monotonic_now());
         }
     }
 
@@ -239,8 +242,8 @@ impl HopProber {
         for index in 0..self.flows.len() {
             let (end, (sent, failure)) = (self.end_of(index), self.flows[index].send());
             self.failure = self.failure.take().or(failure);
-            for distance in sent {
-                self.tally(distance).sent();
+            for (round, distance) in sent {
+                self.tally(distance).sent(round, clock::monotonic_now());
                 if end == Some(distance) {
                     self.destination.sent += PacketCount::new(1);
                 }
@@ -257,6 +260,7 @@ impl HopProber {
             } else if let Some(time) = reply.round_trip() {
                 self.echoes.answered += PacketCount::new(1);
                 self.echo_times.push(time);
+                self.echo_rounds.answered(reply.number, time);
             }
         }
     }
@@ -327,7 +331,8 @@ impl HopProber {
     fn publish(&self, record: &mut PathRecord<'_>) {
         if record.options.only_hops {
             let (hops, route) = report::report(self, record);
-            record.tell(&PathEvent::Hops(Box::new(HopsSnapshot { hops, route })));
+            let rounds = report::rounds(self, &hops);
+            record.tell(&PathEvent::Hops(Box::new(HopsSnapshot { hops, route, rounds })));
         }
     }
 

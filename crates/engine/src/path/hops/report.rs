@@ -5,10 +5,12 @@ use core::time::Duration;
 use linerate_analysis::route_loss::{HopLossKind, ProbeCount, locate_loss};
 use linerate_documents::run::{ChartPanel, FigureUnit, SampleSeries};
 use linerate_model::route::{HopAddress, HopReplies, PathHop, RouteReport};
+use linerate_sys::clock;
 use linerate_units::serde::nanoseconds;
 use linerate_units::{CompactSort, PacketCount, Ratio};
 
 use super::prober::{HopProber, PATIENCE};
+use super::rounds::HopRound;
 use super::tally::HopTally;
 use crate::path::convert;
 use crate::path::record::PathRecord;
@@ -79,6 +81,17 @@ pub(super) fn report(prober: &HopProber, record: &PathRecord<'_>) -> (Vec<PathHo
         changes: prober.changes.clone(),
     };
     (hops, route)
+}
+
+/// Latest results of each hop.
+pub(super) fn rounds(prober: &HopProber, hops: &[PathHop]) -> Vec<Vec<HopRound>> {
+    let by_echo = prober.echo_end.filter(|_| prober.end().is_none());
+    let now = clock::monotonic_now();
+    let of = |hop: &PathHop| match prober.tallies.get(usize::from(hop.distance).saturating_sub(1)) {
+        _ if by_echo == Some(hop.distance) => prober.echo_rounds.settled(now),
+        tally => tally.map(|tally| tally.rounds.settled(now)).unwrap_or_default(),
+    };
+    hops.iter().map(of).collect()
 }
 
 /// Destination that answers echoes only.

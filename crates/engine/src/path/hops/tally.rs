@@ -10,6 +10,7 @@ use linerate_units::serde::nanoseconds;
 use linerate_units::{MonotonicTime, PacketCount};
 
 use super::flow::HopAnswer;
+use super::rounds::RecentRounds;
 
 /// Latest round trips that are kept of each hop: those of five hours at one a second.
 const MAX_SAMPLES: usize = 20_000;
@@ -34,17 +35,20 @@ pub(super) struct HopTally {
     /// Time of departure and round trip of the latest answers.
     pub(super) samples: VecDeque<(MonotonicTime, Duration)>,
     pub(super) addresses: Vec<AddressTally>,
+    pub(super) rounds: RecentRounds,
     /// Sum of the absolute differences of consecutive round trips, and their number.
     differences: (Duration, u32),
 }
 
 impl HopTally {
-    pub(super) fn sent(&mut self) {
+    pub(super) fn sent(&mut self, round: u32, now: MonotonicTime) {
         self.count.sent += PacketCount::new(1);
+        self.rounds.sent(round.into(), round.into(), now);
     }
 
     pub(super) fn answered(&mut self, answer: &HopAnswer, flow: u16) {
         self.count.answered += PacketCount::new(1);
+        self.rounds.answered(answer.round.into(), answer.round_trip);
         if let Some((_, before)) = self.samples.back() {
             let (sum, count) = self.differences;
             self.differences = (sum + before.abs_diff(answer.round_trip), count.saturating_add(1));

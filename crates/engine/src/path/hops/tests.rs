@@ -41,8 +41,20 @@ fn this_host_is_one_hop_away() {
 #[test]
 fn each_round_is_published_where_nothing_else_is_measured() {
     let (outcome, events) = over_loopback("127.0.0.1:1", true);
-    let snapshots = events.iter().filter(|event| matches!(event, PathEvent::Hops(_))).count();
-    assert_eq!(snapshots, 4);
+    let snapshots: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            PathEvent::Hops(snapshot) => Some(snapshot),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(snapshots.len(), 4);
+    let last = snapshots[3];
+    assert_eq!(last.rounds.len(), last.hops.len());
+    // The probe of the last round is not sent before its snapshot.
+    assert!(last.rounds[0].iter().all(|result| result.round < 3), "{:?}", last.rounds);
+    let first = last.rounds[0].first().expect("loopback answers at once");
+    assert!(first.round == 0 && first.round_trip.is_some_and(|time| !time.is_zero()), "{first:?}");
     assert_eq!(outcome.series.len(), 1);
     assert!(outcome.series[0].name.starts_with("hop 1 127.0.0.1"), "{}", outcome.series[0].name);
 }
