@@ -25,9 +25,6 @@ const TIMER_SLACK: Duration = Duration::from_nanos(1);
 /// Least time between two transactions that fail: a server that is gone is not asked without end.
 const FAILURE_PAUSE: Duration = Duration::from_millis(10);
 
-/// Length of an interval of the record.
-const INTERVAL: Duration = Duration::from_secs(1);
-
 /// Orders for all flows.
 #[derive(Debug)]
 pub(super) struct FlowWatch {
@@ -80,7 +77,8 @@ pub(super) struct FlowRecord {
 
 impl FlowRecord {
     fn second(&mut self, since_start: Duration) -> &mut SecondTally {
-        let index = usize::try_from(since_start.as_nanos() / INTERVAL.as_nanos()).unwrap_or(0);
+        // Whole seconds: a division of nanoseconds would take as long as a look at the clock.
+        let index = usize::try_from(since_start.as_secs()).unwrap_or(0);
         if index >= self.seconds.len() {
             self.seconds.resize(index + 1, SecondTally::default());
         }
@@ -244,7 +242,7 @@ impl Flow {
         sent: MonotonicTime,
         intended: Option<MonotonicTime>,
     ) -> core::result::Result<MonotonicTime, TransactionFailure> {
-        let outcome = self.transactor.transact(&self.watch);
+        let outcome = self.transactor.transact(sent, &self.watch);
         let now = clock::monotonic_now();
         let since_start = now.since(self.start);
         match outcome {

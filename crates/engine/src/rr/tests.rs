@@ -115,7 +115,7 @@ struct StallingServer {
 }
 
 impl Transactor for StallingServer {
-    fn transact(&mut self, _: &FlowWatch) -> Result<bool, TransactionFailure> {
+    fn transact(&mut self, _: MonotonicTime, _: &FlowWatch) -> Result<bool, TransactionFailure> {
         let now = clock::monotonic_now();
         let second = now.since(self.start).as_secs();
         let resumes = self.start + Duration::from_secs(second) + self.stall;
@@ -161,7 +161,7 @@ fn a_stall_shows_in_an_open_loop_and_hides_in_a_closed_one() {
 struct SilentServer;
 
 impl Transactor for SilentServer {
-    fn transact(&mut self, watch: &FlowWatch) -> Result<bool, TransactionFailure> {
+    fn transact(&mut self, _: MonotonicTime, watch: &FlowWatch) -> Result<bool, TransactionFailure> {
         while !watch.is_stopping() {
             clock::sleep_until(clock::monotonic_now() + Duration::from_millis(1));
         }

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use linerate_sys::net::{self, ConnectOptions};
 use linerate_sys::options;
-use linerate_units::{ByteCount, Port};
+use linerate_units::{ByteCount, MonotonicTime, Port};
 use linerate_wire::cookie::Cookie;
 
 use super::{ResponseWait, STOP_POLL_INTERVAL, TransactionFailure, Transactor};
@@ -74,7 +74,7 @@ pub(super) fn reachable(session: &ProbeSession, port: Option<Port>) -> Option<Po
 }
 
 impl Transactor for ConnectFlow {
-    fn transact(&mut self, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure> {
+    fn transact(&mut self, _: MonotonicTime, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure> {
         let mut stream = self.connect()?;
         send(&mut stream, &self.request, watch)?;
         receive(&mut stream, self.response, &mut self.buffer, watch)?;

@@ -56,8 +56,8 @@ impl From<TransactionFailure> for ProbeError {
 
 /// A flow on which one transaction takes place at a time.
 pub(super) trait Transactor: Send {
-    /// Sends a request and waits for its response; `false` when the request is lost.
-    fn transact(&mut self, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure>;
+    /// Sends a request and waits for its response; `false` when the request is lost. `now` is the time, which the caller has read.
+    fn transact(&mut self, now: MonotonicTime, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure>;
 }
 
 /// Means to open the flows of a test.

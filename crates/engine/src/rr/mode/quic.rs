@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use linerate_model::tls::TlsProperties;
-use linerate_units::ByteCount;
+use linerate_units::{ByteCount, MonotonicTime};
 use linerate_wire::quic::QuicReady;
 
 use super::{TransactionFailure, Transactor};
@@ -145,7 +145,7 @@ impl QuicFlow {
 }
 
 impl Transactor for QuicFlow {
-    fn transact(&mut self, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure> {
+    fn transact(&mut self, _: MonotonicTime, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure> {
         match self.0.transact(watch.timeout, &|| watch.is_stopping()) {
             Ok(()) => Ok(true),
             Err(QuicTransactionFailure::Stopped) => Err(TransactionFailure::Stopped),

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 
 use linerate_sys::net::SocketSettings;
-use linerate_units::ByteCount;
+use linerate_units::{ByteCount, MonotonicTime};
 
 use super::{TransactionFailure, Transactor, prepare, random_payload, receive, response_buffer, send};
 use crate::probe::{ProbeSession, Result};
@@ -29,7 +29,7 @@ impl TcpFlow {
 }
 
 impl Transactor for TcpFlow {
-    fn transact(&mut self, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure> {
+    fn transact(&mut self, _: MonotonicTime, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure> {
         send(&mut self.stream, &self.request, watch)?;
         receive(&mut self.stream, self.response, &mut self.buffer, watch)?;
         Ok(true)

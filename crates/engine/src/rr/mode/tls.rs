@@ -169,7 +169,7 @@ fn go_on(
 }
 
 impl Transactor for TlsFlow {
-    fn transact(&mut self, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure> {
+    fn transact(&mut self, _: MonotonicTime, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure> {
         self.exchange(&|| watch.is_stopping()).map(|_| true)
     }
 }

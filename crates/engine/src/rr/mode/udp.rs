@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 
 use linerate_sys::net::{self, UdpOptions};
 use linerate_sys::{clock, options};
-use linerate_units::{ByteCount, Port};
+use linerate_units::{ByteCount, MonotonicTime, Port};
 use linerate_wire::cookie::SessionToken;
 use linerate_wire::probe::{RR_OPENING_LENGTH, RrOpening, RrReady, answers, number_request};
 
@@ -83,7 +83,7 @@ fn verify(socket: &UdpSocket, token: SessionToken, port: Port) -> Result<()> {
 }
 
 impl Transactor for UdpFlow {
-    fn transact(&mut self, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure> {
+    fn transact(&mut self, sent: MonotonicTime, watch: &FlowWatch) -> core::result::Result<bool, TransactionFailure> {
         self.number += 1;
         number_request(&mut self.request, self.number);
         self.limit(watch.timeout)?;
@@ -93,7 +93,6 @@ impl Transactor for UdpFlow {
             // The port was unreachable for an earlier request, or a queue of this host is full: this one is lost.
             Err(_) => return Ok(false),
         }
-        let sent = clock::monotonic_now();
         loop {
             match self.socket.recv(&mut self.buffer) {
                 Ok(length) if self.is_answer(length) => return Ok(true),

@@ -23,6 +23,8 @@ struct FlowSource {
 /// Sources of the session's datagrams.
 struct FlowSources {
     token: SessionToken,
+    /// Verified source of the last request: with one flow it is that of the next one, too.
+    last: Option<SocketAddr>,
     limit: usize,
     sources: HashMap<SocketAddr, FlowSource>,
 }
@@ -30,7 +32,7 @@ struct FlowSources {
 impl FlowSources {
     fn new(token: SessionToken, flows: u32) -> Self {
         let limit = usize::try_from(flows).unwrap_or(1) * SOURCES_PER_FLOW;
-        Self { token, limit, sources: HashMap::new() }
+        Self { token, last: None, limit, sources: HashMap::new() }
     }
 
     /// Answer to an opening datagram; `None` for none. It has the length of what it answers.
@@ -52,8 +54,13 @@ impl FlowSources {
         Some(RrOpening(challenge))
     }
 
-    fn is_verified(&self, from: SocketAddr) -> bool {
-        self.sources.get(&from).is_some_and(|source| source.is_verified)
+    fn is_verified(&mut self, from: SocketAddr) -> bool {
+        if self.last == Some(from) {
+            return true;
+        }
+        let is_verified = self.sources.get(&from).is_some_and(|source| source.is_verified);
+        self.last = is_verified.then_some(from).or(self.last);
+        is_verified
     }
 }
 
@@ -112,6 +119,7 @@ mod tests {
         assert!(!sources.is_verified(address(1)) && !sources.is_verified(address(2)));
         assert_eq!(sources.open(address(1), token(2), || None), Some(RrOpening(token(2))));
         assert!(sources.is_verified(address(1)) && !sources.is_verified(address(2)));
+        assert!(sources.is_verified(address(1)) && !sources.is_verified(address(3)), "the last one is no other");
     }
 
     #[test]

@@ -55,8 +55,6 @@ pub(super) struct RrState {
     transactions: AtomicU64,
     /// Nanoseconds of processor time of the threads that have ended.
     processor: AtomicU64,
-    /// Time of the last transaction, in nanoseconds of the monotonic clock; 0 for never.
-    last: AtomicU64,
     rate: Option<RateAccount>,
     stall_limit: Duration,
     /// Bytes of responses.
@@ -73,7 +71,6 @@ impl RrState {
             stopping: AtomicBool::new(false),
             transactions: AtomicU64::new(0),
             processor: AtomicU64::new(0),
-            last: AtomicU64::new(0),
             rate: account.rate(),
             stall_limit,
             payload,
@@ -84,9 +81,9 @@ impl RrState {
         self.stopping.load(Ordering::Acquire)
     }
 
+    /// Counts a transaction, without a look at the clock: that would be part of the next one's time.
     fn count_transaction(&self) {
         self.transactions.fetch_add(1, Ordering::Relaxed);
-        self.last.store(clock::monotonic_now().as_nanos(), Ordering::Relaxed);
     }
 
     /// Counts bytes in the rate of the server, and waits while they exceed it.
@@ -113,7 +110,26 @@ struct RunningRr {
     threads: Vec<JoinHandle<()>>,
     /// Connections of a service, which has threads of its own.
     quic: Option<Box<dyn QuicSession>>,
+    activity: TransactionActivity,
     _memory: MemoryLease,
+}
+
+/// Growth of the number of transactions, as seen from time to time.
+#[derive(Debug, Default)]
+struct TransactionActivity {
+    count: u64,
+    /// Time at which the growth was seen; `None` before the first transaction.
+    last: Option<MonotonicTime>,
+}
+
+impl TransactionActivity {
+    /// Takes up the number of transactions; true when there have been any in the last second, or since the last call.
+    fn follow(&mut self, count: u64, now: MonotonicTime) -> bool {
+        if count != self.count {
+            *self = Self { count, last: Some(now) };
+        }
+        self.last.is_some_and(|last| now.since(last) < BUSY)
+    }
 }
 
 /// Tests of a session, one after another.
@@ -136,9 +152,10 @@ impl SessionRr {
     }
 
     /// True when there have been transactions in the last second.
-    pub(super) fn is_busy(&self, now: MonotonicTime) -> bool {
-        let last = self.running.as_ref().map_or(0, |running| running.state.last.load(Ordering::Relaxed));
-        last > 0 && now.since(MonotonicTime::from_nanos(last)) < BUSY
+    pub(super) fn is_busy(&mut self, now: MonotonicTime) -> bool {
+        self.running
+            .as_mut()
+            .is_some_and(|running| running.activity.follow(running.state.transactions.load(Ordering::Relaxed), now))
     }
 
     /// Starts to answer requests, on sockets of `way` where they need a port of their own.
@@ -163,7 +180,8 @@ impl SessionRr {
         let memory = ByteCount::new(FLOW_MEMORY.get() * u64::from(threads));
         let memory = self.account.lease_flows(memory, descriptors).map_err(|error| error.to_string())?;
         let state = Arc::new(RrState::new(order, &self.account, start.options.stall_timeout)?);
-        let mut running = RunningRr { state, queue: None, threads: Vec::new(), quic: None, _memory: memory };
+        let activity = TransactionActivity::default();
+        let mut running = RunningRr { state, queue: None, threads: Vec::new(), quic: None, activity, _memory: memory };
         let started = running.open(start, way, self.token, &self.account);
         // A test that could not start ends here with its threads.
         self.running = Some(running);
@@ -334,5 +352,20 @@ fn handshake_key(start: &SessionStart) -> Result<(Arc<TlsServer>, Option<KeyPin>
 impl Drop for RunningRr {
     fn drop(&mut self) {
         self.halt();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_busy_for_a_second_after_its_last_transaction() {
+        let at = |seconds: u64| MonotonicTime::from_nanos(seconds * 1_000_000_000);
+        let mut activity = TransactionActivity::default();
+        assert!(!activity.follow(0, at(10)), "no transaction yet");
+        assert!(activity.follow(3, at(11)));
+        assert!(activity.follow(3, at(11)) && !activity.follow(3, at(12)));
+        assert!(activity.follow(4, at(13)));
     }
 }
