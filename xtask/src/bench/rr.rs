@@ -3,7 +3,7 @@
 //! `bench rr [ROUNDS] [--linerate FILE]` runs both in random order, and compares only the rates of one round. The bare loop is `bench bare
 //! rr-serve PORT KIND` and `bench bare rr-send PORT KIND SECONDS`: one blocking thread at either end, with one look at the clock for
 //! each transaction and nothing else. netperf takes part where it is in PATH, for information: its server has another layout of
-//! processes.
+//! processes. Processor time is that of the processes of both ends, their start included.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use super::process::CpuAccount;
 use super::statistics::{XorShift64, bootstrap_median, median, ratios};
 
 /// Kinds of transaction, by the options of `linerate rr`.
@@ -46,15 +47,15 @@ pub(super) fn run(arguments: &[String]) -> Result<bool> {
     let programs = Programs { linerate, own: std::env::current_exe()?, has_netperf: has_netperf() };
     let mut is_near = true;
     for kind in KINDS {
-        let mut rates: [Vec<Option<f64>>; 3] = Default::default();
+        let mut runs: [Vec<Option<RunFigures>>; 3] = Default::default();
         for round in 0..rounds {
             let mut order = [Candidate::Linerate, Candidate::Bare, Candidate::Netperf];
             XorShift64::new(round + 1).shuffle(&mut order);
             for candidate in order {
-                rates[candidate as usize].push(programs.rate(candidate, kind)?);
+                runs[candidate as usize].push(programs.measure(candidate, kind)?);
             }
         }
-        let [ours, bare, netperf] = &rates;
+        let [ours, bare, netperf] = &runs;
         is_near &= compare(kind, ours, "bare", bare)?;
         if programs.has_netperf {
             compare(kind, ours, "netperf", netperf)?;
@@ -63,20 +64,42 @@ pub(super) fn run(arguments: &[String]) -> Result<bool> {
     Ok(is_near)
 }
 
-/// Prints the ratio of two candidates; false unless its whole interval is above [`MIN_RATIO`].
-fn compare(kind: &str, ours: &[Option<f64>], name: &str, other: &[Option<f64>]) -> Result<bool> {
-    let rate = |rates: &[Option<f64>]| median(&rates.iter().copied().flatten().collect::<Vec<_>>()).unwrap_or(0.0);
-    let ratio = bootstrap_median(&ratios(ours, other)).context("no round")?;
-    println!(
-        "{kind:8} linerate {:8.0}/s  {name:7} {:8.0}/s  ratio {:.3} ({:.3} to {:.3}), {} rounds",
-        rate(ours),
-        rate(other),
-        ratio.median,
-        ratio.low,
-        ratio.high,
-        ours.len()
-    );
-    Ok(ratio.low >= MIN_RATIO)
+/// Prints the ratios of two candidates; false unless the whole interval of that of the rates is above [`MIN_RATIO`].
+fn compare(kind: &str, ours: &[Option<RunFigures>], name: &str, other: &[Option<RunFigures>]) -> Result<bool> {
+    let of = |runs: &[Option<RunFigures>], figure: fn(&RunFigures) -> f64| -> Vec<Option<f64>> {
+        runs.iter().map(|run| run.as_ref().map(figure)).collect()
+    };
+    let middle = |values: &[Option<f64>]| median(&values.iter().copied().flatten().collect::<Vec<_>>()).unwrap_or(0.0);
+    let ratio = |figure| bootstrap_median(&ratios(&of(ours, figure), &of(other, figure))).context("no round");
+    let (rate, cpu) = (ratio(RunFigures::rate)?, ratio(RunFigures::cpu)?);
+    println!("{kind}, {} rounds", ours.len());
+    for (name, runs) in [("linerate", ours), (name, other)] {
+        let (rate, cpu) = (middle(&of(runs, RunFigures::rate)), middle(&of(runs, RunFigures::cpu)));
+        println!("  {name:8} {rate:8.0}/s  {:6.2} CPU us each", cpu * 1e6);
+    }
+    for (name, ratio) in [("rate", rate), ("CPU", cpu)] {
+        println!("  {name} x {:.3} ({:.3} to {:.3})", ratio.median, ratio.low, ratio.high);
+    }
+    Ok(rate.low >= MIN_RATIO)
+}
+
+/// Figures of a run.
+#[derive(Clone, Copy, Debug)]
+struct RunFigures {
+    /// Transactions per second.
+    rate: f64,
+    /// Processor seconds of both ends per transaction.
+    cpu: f64,
+}
+
+impl RunFigures {
+    const fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    const fn cpu(&self) -> f64 {
+        self.cpu
+    }
 }
 
 /// Program that is measured.
@@ -95,6 +118,14 @@ struct Programs {
 }
 
 impl Programs {
+    /// Runs a candidate, and counts the processor time of its processes, which have ended then.
+    fn measure(&self, candidate: Candidate, kind: &str) -> Result<Option<RunFigures>> {
+        let before = CpuAccount::read()?;
+        let Some(rate) = self.rate(candidate, kind)? else { return Ok(None) };
+        let transactions = rate * Duration::from_secs(SECONDS).as_secs_f64();
+        Ok(Some(RunFigures { rate, cpu: before.since_then()?.children / transactions }))
+    }
+
     fn rate(&self, candidate: Candidate, kind: &str) -> Result<Option<f64>> {
         Ok(match candidate {
             Candidate::Linerate => Some(linerate_rate(&self.linerate, kind)?),
@@ -273,4 +304,17 @@ pub(super) fn send(port: &str, kind: &str, seconds: &str) -> Result<bool> {
     }
     println!("{}", f64::from(count) / (now - start).as_secs_f64());
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_near_only_when_the_whole_interval_of_its_rates_is() {
+        let runs = |rate: f64| vec![Some(RunFigures { rate, cpu: 1.0 }); 5];
+        assert!(compare("tcp", &runs(99.0), "bare", &runs(100.0)).expect("five rounds"));
+        assert!(!compare("tcp", &runs(97.0), "bare", &runs(100.0)).expect("five rounds"));
+        assert!(compare("tcp", &runs(97.0), "bare", &[None, None]).is_err(), "no round has both");
+    }
 }
