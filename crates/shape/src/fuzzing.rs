@@ -7,6 +7,7 @@ use crate::policy::{DualQueueOptions, QdiscOptions};
 use crate::traffic_classes::{MAX_CLASSES, TrafficClasses, parse_class_file};
 use crate::uci;
 use crate::verify::PerDirection;
+use crate::wondershaper::{Translation, translate};
 
 /// Fuzz target: takes any bytes; panics on a violated invariant.
 pub type ShapeFuzzTarget = fn(&[u8]);
@@ -17,6 +18,7 @@ pub const TARGETS: &[(&str, ShapeFuzzTarget)] = &[
     ("shape_dual_queue", shape_dual_queue),
     ("shape_qdisc_options", shape_qdisc_options),
     ("shape_uci", shape_uci),
+    ("shape_wondershaper", shape_wondershaper),
 ];
 
 /// Parses text of any kind as a file of traffic classes: an error names a line or the file, and accepted classes have rates
@@ -110,5 +112,51 @@ fn check(classes: &TrafficClasses) {
             let (given, wanted) = (rates.guaranteed.bits_per_second(), asked.guaranteed.bits_per_second());
             assert!(given > 0.0 && given <= wanted && (!fits || given >= wanted * 0.999_999), "{class:?}: {given}");
         }
+    }
+}
+
+/// Translates the first line as a command line of wondershaper, with the lines after it as its presets: what is accepted asks for one
+/// shaper of an interface, and no value becomes an option.
+///
+/// # Panics
+///
+/// When one of these invariants is violated.
+pub fn shape_wondershaper(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let (line, presets) = text.split_once('\n').unwrap_or((&text, ""));
+    let texts: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    let arguments = match translate(&texts, |_| Ok(presets.to_owned())) {
+        Ok(Translation::Arguments(arguments)) => arguments,
+        Ok(Translation::Usage) => return,
+        Err(reason) => return assert!(!reason.is_empty()),
+    };
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let ["shape", device, others @ ..] = &arguments[..] else {
+        return assert_eq!(arguments, ["--version"]);
+    };
+    assert!(!device.is_empty() && !device.starts_with('-'), "{arguments:?}");
+    match others {
+        ["off"] | ["status", "--once"] => {}
+        [options @ .., "--replace"] => check_shaper(options),
+        _ => panic!("neither a shaper nor an action: {arguments:?}"),
+    }
+}
+
+/// Options of a shaper have one value each: rates are numbers, and selectors have their kind.
+fn check_shaper(options: &[&str]) {
+    let pairs = options.chunks_exact(2);
+    assert!(pairs.remainder().is_empty() && !options.is_empty(), "{options:?}");
+    for pair in pairs {
+        let is_selector = |kinds: &[&str]| kinds.iter().any(|kind| pair[1].starts_with(kind));
+        assert!(
+            match pair[0] {
+                "--up" | "--down" =>
+                    pair[1].strip_suffix('k').is_some_and(|rate| rate.parse::<u64>().is_ok_and(|rate| rate > 0)),
+                "--interactive" => is_selector(&["host/"]),
+                "--bulk" => is_selector(&["host/", "tcp/", "udp/"]),
+                _ => false,
+            },
+            "{options:?}"
+        );
     }
 }

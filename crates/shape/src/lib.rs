@@ -27,6 +27,7 @@ pub mod script;
 pub mod traffic_classes;
 pub mod uci;
 pub mod verify;
+pub mod wondershaper;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The fuzz target on stable: every seed of its corpus, and seeded mutations of them.
+//! The fuzz targets on stable: every seed of its corpus, and seeded mutations of them.
 
 #![expect(clippy::disallowed_methods, reason = "the seeds are files; the crate itself does no IO")]
 
@@ -55,6 +55,32 @@ const DUAL_QUEUE: [&[u8]; 12] = [
 fn shape_dual_queue() {
     let (name, target) = TARGETS[1];
     corpus::run_target(name, target, 20_000, &DUAL_QUEUE);
+}
+
+/// Options, keys of presets and values of wondershaper.
+const WONDERSHAPER: [&[u8]; 16] = [
+    b"-a ",
+    b"-d ",
+    b"-u 512",
+    b"-c",
+    b"-s ",
+    b"-pf ",
+    b"--",
+    b"clear ",
+    b" 18446744073709551616",
+    b"\nIFACE=\"eth1\"\n",
+    b"\nIFACE=-e",
+    b"DSPEED=\"2048\" # ",
+    b"USPEED=",
+    b"HIPRIODST=(",
+    b"NOPRIOPORTDST=\"--up\"",
+    b"\"'",
+];
+
+#[test]
+fn shape_wondershaper() {
+    let (name, target) = TARGETS[2];
+    corpus::run_target(name, target, 20_000, &WONDERSHAPER);
 }
 
 #[test]
