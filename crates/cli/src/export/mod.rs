@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use linerate_export::HttpRequest;
 use linerate_history::result_log::ResultLog;
 
 pub(crate) use arguments::ExportArguments;
@@ -37,7 +38,7 @@ use probe::ProbeService;
 use shipping_state::ShippingState;
 
 use crate::console;
-use crate::http_server::{HttpRequest, HttpResponse, HttpServer};
+use crate::http_server::{HttpResponse, HttpServer};
 use latest_page::LatestPage;
 use live_page::LivePage;
 

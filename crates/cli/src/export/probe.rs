@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use linerate_documents::run::RunDocument;
-use linerate_export::Exposition;
+use linerate_export::{Exposition, HttpRequest};
 use linerate_fleet::is_plain_host;
 use linerate_sys::clock::monotonic_now;
 use linerate_sys::{command, process};
 
-use crate::http_server::{HttpRequest, HttpResponse};
+use crate::http_server::HttpResponse;
 
 /// Largest number of probes at once.
 const MAX_PROBES: usize = 4;
