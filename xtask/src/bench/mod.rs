@@ -17,6 +17,7 @@ mod peers;
 pub(crate) mod process;
 mod program;
 mod quic;
+mod quic_lab;
 mod relay;
 mod report;
 mod result;

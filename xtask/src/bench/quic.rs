@@ -1,7 +1,8 @@
-//! QUIC: `linerate test --quic` next to xfr and to bare loops over quinn, over loopback.
+//! QUIC: `linerate test --quic` next to xfr and to bare loops over quinn, over loopback and over an emulated path.
 //!
-//! `bench quic [ROUNDS] [--linerate FILE]` runs all of them in random order, in both directions, with one stream and with four, and compares
-//! only the figures of one round. The bare loops are `crates/quic/src/bin/bare_quic.rs` with the settings of linerate, and with those
+//! `bench quic [ROUNDS] [--only CELL]` runs all of them in random order, in both directions, with one stream and with four, and compares
+//! only the figures of one round; `bench quic --lab [ROUNDS]` runs them over a long and fast path (`quic_lab`). `--linerate FILE` and
+//! `--bare FILE` are programs that need not be built. The bare loops are `crates/quic/src/bin/bare_quic.rs` with the settings of linerate, and with those
 //! of quinn's `perf` tool, which is not in the registry: datagrams of 1452 bytes, buffers of 2 MiB, quinn's windows.
 //! Processor time is of both ends together: that of the threads of the connection for linerate, whose processes also measure TCP,
 //! and that of the processes for the others.
@@ -17,7 +18,7 @@ use super::process::{CpuAccount, RunningChild};
 use super::program::Dialect;
 use super::run::{free_port, wait_until_bound, wait_until_listening};
 use super::statistics::{XorShift64, bootstrap_median, median, ratios};
-use super::{peers, result};
+use super::{peers, quic_lab, result};
 use crate::workspace;
 
 /// Payload seconds of a run.
@@ -26,12 +27,15 @@ const SECONDS: &str = "3";
 /// Longest run, with its TCP part and its start.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(60);
 
+const USAGE: &str =
+    "usage: cargo xtask bench quic [--lab] [ROUNDS] [--only up-1|down-1|up-4|down-4] [--linerate FILE] [--bare FILE]";
+
 /// Direction and streams of the cells.
 const CELLS: [(&str, &str); 4] = [("up", "1"), ("down", "1"), ("up", "4"), ("down", "4")];
 
 /// Program that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Candidate {
+pub(super) enum Candidate {
     Linerate,
     Bare,
     Xfr,
@@ -41,7 +45,7 @@ enum Candidate {
 impl Candidate {
     const ALL: [Self; 4] = [Self::Linerate, Self::Bare, Self::Xfr, Self::QuinnDefaults];
 
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Linerate => "linerate",
             Self::Bare => "bare quinn loop, the same settings",
@@ -58,35 +62,65 @@ impl Candidate {
 
 /// Figures of a run.
 #[derive(Clone, Copy, Debug)]
-struct QuicFigures {
+pub(super) struct QuicFigures {
     /// Goodput in bit/s.
-    goodput: f64,
+    pub(super) goodput: f64,
     /// Processor seconds of both ends per Gbit.
     cpu: f64,
 }
 
 /// Programs of the comparison.
-struct Programs {
-    linerate: PathBuf,
-    bare: PathBuf,
+pub(super) struct Programs {
+    pub(super) linerate: PathBuf,
+    pub(super) bare: PathBuf,
     /// `None` where it cannot be installed.
-    xfr: Option<PathBuf>,
+    pub(super) xfr: Option<PathBuf>,
+}
+
+/// Arguments of the command.
+#[derive(Debug, Default)]
+struct QuicArguments {
+    rounds: Option<u64>,
+    is_lab: bool,
+    only: Option<String>,
+    linerate: Option<PathBuf>,
+    bare: Option<PathBuf>,
+}
+
+impl QuicArguments {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut parsed = Self::default();
+        let mut remaining = arguments.iter();
+        while let Some(argument) = remaining.next() {
+            let mut value = || remaining.next().context(USAGE);
+            match argument.as_str() {
+                "--lab" => parsed.is_lab = true,
+                "--only" => parsed.only = Some(value()?.clone()),
+                "--linerate" => parsed.linerate = Some(value()?.into()),
+                "--bare" => parsed.bare = Some(value()?.into()),
+                number => parsed.rounds = Some(number.parse().context(USAGE)?),
+            }
+        }
+        let is_cell =
+            |only: &String| CELLS.iter().any(|(direction, streams)| *only == format!("{direction}-{streams}"));
+        ensure!(parsed.only.as_ref().is_none_or(is_cell), USAGE);
+        Ok(parsed)
+    }
 }
 
 /// Runs the comparison and prints a line for each program and cell; false unless linerate is shown to be at least as fast as the peers.
 pub(super) fn run(arguments: &[String]) -> Result<bool> {
-    let usage = "usage: cargo xtask bench quic [ROUNDS] [--linerate FILE]";
-    let (mut rounds, mut linerate) = (10, None);
-    let mut remaining = arguments.iter();
-    while let Some(argument) = remaining.next() {
-        match argument.as_str() {
-            "--linerate" => linerate = Some(PathBuf::from(remaining.next().context(usage)?)),
-            number => rounds = number.parse().context(usage)?,
-        }
+    let arguments = QuicArguments::parse(arguments)?;
+    let programs = Programs::find(arguments.linerate, arguments.bare)?;
+    if arguments.is_lab {
+        return quic_lab::run(&programs, arguments.rounds.unwrap_or(3));
     }
-    let programs = Programs::find(linerate)?;
+    let rounds = arguments.rounds.unwrap_or(10);
     let mut is_first = true;
     for (number, (direction, streams)) in (0..).zip(CELLS) {
+        if arguments.only.as_ref().is_some_and(|only| *only != format!("{direction}-{streams}")) {
+            continue;
+        }
         let mut figures: [Vec<Option<QuicFigures>>; 4] = Default::default();
         for round in 0..rounds {
             let mut order = Candidate::ALL;
@@ -133,16 +167,13 @@ fn report(direction: &str, streams: &str, figures: &[Vec<Option<QuicFigures>>; 4
 }
 
 impl Programs {
-    fn find(linerate: Option<PathBuf>) -> Result<Self> {
-        let linerate = match linerate {
-            Some(path) => path,
-            None => super::build()?,
-        };
+    fn find(linerate: Option<PathBuf>, bare: Option<PathBuf>) -> Result<Self> {
+        let linerate = linerate.map_or_else(super::build, Ok)?;
         let xfr = peers::install_program("xfr");
         if let Err(error) = &xfr {
             println!("xfr is not measured: {error:#}");
         }
-        Ok(Self { linerate, bare: build_bare()?, xfr: xfr.ok() })
+        Ok(Self { linerate, bare: bare.map_or_else(build_bare, Ok)?, xfr: xfr.ok() })
     }
 
     fn measure(&self, candidate: Candidate, direction: &str, streams: &str) -> Result<QuicFigures> {
@@ -193,7 +224,7 @@ fn linerate(program: &Path, direction: &str, streams: &str) -> Result<QuicFigure
 }
 
 /// Figures of the transfer with that number of streams from a document of `linerate test --quic`.
-fn linerate_figures(output: &str, streams: u64) -> Result<QuicFigures> {
+pub(super) fn linerate_figures(output: &str, streams: u64) -> Result<QuicFigures> {
     let run: Value = serde_json::from_str(output).context("no document")?;
     let runs = run.pointer("/result/throughput/quic/runs").and_then(Value::as_array);
     let runs = runs.context("the document has no QUIC runs")?;
@@ -257,6 +288,17 @@ mod tests {
         assert!((figures.goodput - 2e9).abs() < 1.0 && (figures.cpu - 0.5).abs() < 1e-9, "{figures:?}");
         assert!(linerate_figures(document, 2).is_err());
         assert!(linerate_figures("{}", 1).is_err());
+    }
+
+    #[test]
+    fn a_cell_is_selected_by_its_name() {
+        let of = |line: &str| QuicArguments::parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let arguments = of("8 --only down-4 --bare target/bare_quic").expect("a cell");
+        assert_eq!((arguments.rounds, arguments.only.as_deref()), (Some(8), Some("down-4")));
+        assert_eq!(arguments.bare, Some(PathBuf::from("target/bare_quic")));
+        for wrong in ["--only down-3", "--only", "--fast"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Bare loop over quinn, for `cargo xtask bench quic`: payload in one direction and two looks at the clock, without samples,
 //! figures, handshakes of other kinds or an account of datagrams.
 //!
-//! `bare_quic serve PORT FORM` and `bare_quic send PORT FORM up|down STREAMS SECONDS FILE` over 127.0.0.1. FORM is `own` for the settings of
-//! linerate over loopback, datagrams of the interface's size and large buffers, or `defaults` for those of quinn and its `perf` tool.
+//! `bare_quic serve SERVER FORM` and `bare_quic send SERVER FORM up|down STREAMS SECONDS FILE`. SERVER is a port of 127.0.0.1, or an address
+//! with its port. FORM is `own` for the settings of linerate over loopback, datagrams of the interface's size and large buffers, or
+//! `defaults` for those of quinn and its `perf` tool.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -26,7 +27,8 @@ use tokio::sync::Notify;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-const USAGE: &str = "usage: bare_quic serve PORT own|defaults | send PORT own|defaults up|down STREAMS SECONDS FILE";
+const USAGE: &str =
+    "usage: bare_quic serve SERVER own|defaults | send SERVER own|defaults up|down STREAMS SECONDS FILE";
 const LARGEST_DATAGRAM: u16 = 65_487;
 const WRITE: usize = 256 << 10;
 const WINDOW: u32 = 16 << 20;
@@ -38,15 +40,23 @@ fn main() -> Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match arguments[..] {
-        ["serve", port, form] => runtime.block_on(serve(port.parse()?, form == "own")),
-        ["send", port, form, direction, streams, seconds, output] => {
+        ["serve", server, form] => runtime.block_on(serve(address(server)?, form == "own")),
+        ["send", server, form, direction, streams, seconds, output] => {
             let request =
                 BareRequest { is_up: direction == "up", streams: streams.parse()?, seconds: seconds.parse()? };
-            let (bytes, time) = runtime.block_on(send(port.parse()?, form == "own", request))?;
+            let (bytes, time) = runtime.block_on(send(address(server)?, form == "own", request))?;
             let document = format!("{{\"received_bytes\": {bytes}, \"seconds\": {}}}\n", time.as_secs_f64());
             Ok(std::fs::write(output, document)?)
         }
         _ => Err(USAGE.into()),
+    }
+}
+
+/// Address of the server.
+fn address(text: &str) -> Result<SocketAddr> {
+    match text.parse() {
+        Ok(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        Err(_) => Ok(text.parse()?),
     }
 }
 
@@ -58,8 +68,8 @@ struct BareRequest {
     seconds: u8,
 }
 
-fn endpoint(port: u16, is_own: bool) -> Result<Endpoint> {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, port))?;
+fn endpoint(local: SocketAddr, is_own: bool) -> Result<Endpoint> {
+    let socket = UdpSocket::bind(local)?;
     let mut configuration = EndpointConfig::default();
     if is_own {
         configuration.max_udp_payload_size(LARGEST_DATAGRAM)?;
@@ -106,14 +116,14 @@ fn cryptography() -> rustls::crypto::CryptoProvider {
     all
 }
 
-async fn serve(port: u16, is_own: bool) -> Result<()> {
+async fn serve(server: SocketAddr, is_own: bool) -> Result<()> {
     let tls = rustls::ServerConfig::builder_with_provider(Arc::new(cryptography()))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::new(key()?))));
     let mut configuration = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
     configuration.transport_config(transport(is_own));
-    let endpoint = endpoint(port, is_own)?;
+    let endpoint = endpoint(server, is_own)?;
     endpoint.set_server_config(Some(configuration));
     while let Some(incoming) = endpoint.accept().await {
         let connection = incoming.await?;
@@ -135,7 +145,7 @@ async fn serve(port: u16, is_own: bool) -> Result<()> {
     Ok(())
 }
 
-async fn send(port: u16, is_own: bool, request: BareRequest) -> Result<(u64, Duration)> {
+async fn send(server: SocketAddr, is_own: bool, request: BareRequest) -> Result<(u64, Duration)> {
     let pin = pin_of_public_key(key()?.cert[0].as_ref());
     let tls = rustls::ClientConfig::builder_with_provider(Arc::new(cryptography()))
         .with_protocol_versions(&[&rustls::version::TLS13])?
@@ -144,8 +154,8 @@ async fn send(port: u16, is_own: bool, request: BareRequest) -> Result<(u64, Dur
         .with_no_client_auth();
     let mut configuration = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
     configuration.transport_config(transport(is_own));
-    let server = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-    let endpoint = endpoint(0, is_own)?;
+    let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let endpoint = endpoint(any, is_own)?;
     let connection = endpoint.connect_with(configuration, server, "bare")?.await?;
     let (mut order, mut reply) = connection.open_bi().await?;
     order.set_priority(1)?;
