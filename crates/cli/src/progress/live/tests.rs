@@ -144,7 +144,7 @@ fn path(hops: u8) -> LivePicture {
         };
         let time = |round: u64| Duration::from_millis(10 + if distance == hops && round >= 40 { 30 } else { 0 });
         let is_answered = |round: u64| match replies {
-            HopReplies::Limited => round % 3 == 0,
+            HopReplies::Limited => round.is_multiple_of(3),
             HopReplies::Lossy => round % 10 != 5,
             other => other == HopReplies::Complete,
         };
