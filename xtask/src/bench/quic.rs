@@ -1,9 +1,10 @@
 //! QUIC: `linerate test --quic` next to xfr and to bare loops over quinn, over loopback and over an emulated path.
 //!
-//! `bench quic [ROUNDS] [--only CELL]` runs all of them in random order, in both directions, with one stream and with four, and compares
-//! only the figures of one round; `bench quic --lab [ROUNDS]` runs them over a long and fast path (`quic_lab`). `--linerate FILE` and
-//! `--bare FILE` are programs that need not be built. The bare loops are `crates/quic/src/bin/bare_quic.rs` with the settings of linerate, and with those
-//! of quinn's `perf` tool, which is not in the registry: datagrams of 1452 bytes, buffers of 2 MiB, quinn's windows.
+//! `bench quic [ROUNDS] [--only CELL]` runs all of them in random order, in both directions, with one stream and with four, and
+//! compares only the figures of one round; `bench quic --lab [ROUNDS]` runs them over a long and fast path (`quic_lab`).
+//! `--linerate FILE` and `--bare FILE` are programs that need not be built. The bare loops are `crates/quic/src/bin/bare_quic.rs`
+//! with the settings of linerate, and with those of quinn's `perf` tool, which is not in the registry: datagrams of 1452 bytes,
+//! buffers of 2 MiB, quinn's windows.
 //! Processor time is of both ends together: that of the threads of the connection for linerate, whose processes also measure TCP,
 //! and that of the processes for the others.
 

@@ -1,7 +1,8 @@
-//! QUIC over a long and fast path of the lab: `linerate test --quic` next to xfr and a bare loop with the settings of quinn's `perf` tool.
+//! QUIC over a long and fast path of the lab: `linerate test --quic` next to xfr and a bare loop with the settings of quinn's
+//! `perf` tool.
 //!
-//! Processing takes no time there, so the figures are those of windows and congestion control alone. A round has another seed, and no
-//! order: the time of the guest is virtual. The servers of the peers run in the network namespace of the far host.
+//! Processing takes no time there, so the figures are those of windows and congestion control alone. A round has
+//! another seed, and no order: the time of the guest is virtual. The servers of the peers run in the network namespace of the far host.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -52,8 +52,8 @@ impl RoundAxis {
     }
 }
 
-/// Bars of the latest rounds, from zero to the longest round trip among them; the last column is the newest round of all hops. A probe
-/// without a reply is a mark, a round without a probe a gap.
+/// Bars of the latest rounds, from zero to the longest round trip among them; the last column is the newest round of all hops.
+/// A probe without a reply is a mark, a round without a probe a gap.
 pub(super) fn bars(results: &[HopRound], axis: RoundAxis, width: usize, look: Look) -> String {
     let columns = u64::try_from(width).unwrap_or(0);
     let after = (axis.newest + 1).checked_sub(columns);

@@ -1,4 +1,5 @@
-//! Table of the hops of a path, with the latest rounds of each and a bar from its best to its worst round trip, and the chart of one hop.
+//! Table of the hops of a path, with the latest rounds of each and a bar from its best to its worst round trip, and the
+//! chart of one hop.
 
 use std::time::Duration;
 
