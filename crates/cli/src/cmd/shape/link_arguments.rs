@@ -44,7 +44,7 @@ pub(crate) struct LinkArguments {
     /// Minimum packet size on the link (MPU)
     #[arg(long, value_name = "BYTES", value_parser = overhead)]
     pub(crate) minimum: Option<ByteCount>,
-    /// Round trip for which queues are tuned, or up=30ms, down=80ms [default: 100ms, typical of the Internet]
+    /// Round trip for which queues are tuned, or up=30ms, down=80ms [default: 100ms]
     #[arg(long, value_name = "TIME", value_parser = round_trip)]
     pub(crate) rtt: Vec<PerDirection<Option<Duration>>>,
     /// Prioritise this traffic, in addition to key strokes, acknowledgements, new connections, pings and DNS: tcp/22,
@@ -107,7 +107,7 @@ pub(crate) struct LinkArguments {
     /// Options of htb+dualpi2, such as coupling=2,step=1ms or down:alpha=0.16,beta=3.2,tupdate=16ms
     #[arg(long, value_name = "OPTIONS", value_parser = dual_queue)]
     pub(crate) dualpi2: Vec<PerDirection<DualQueueOptions>>,
-    /// Options of the queueing discipline, such as tins=diffserv3,memory=4M (cake) or up:limit=1000,quantum=300 (htb+*)
+    /// Queue options, such as tins=diffserv3 (cake) or up:limit=1000,quantum=300 (htb+*)
     #[arg(long, value_name = "OPTIONS", value_parser = qdisc_options)]
     pub(crate) qdisc_options: Vec<PerDirection<QdiscOptions>>,
 }

@@ -117,9 +117,14 @@ pub(super) fn without_section(text: &str, section: &UciSection) -> Option<String
 
 /// The file with this section switched off, and the section's other text as it was.
 pub(super) fn switched_off(text: &str, section: &UciSection) -> String {
-    let off = "\toption enabled '0'\n";
+    const ON: &str = "option enabled '1'";
     let own = &text[section.range.clone()];
-    // The last value counts.
     let end = if own.ends_with('\n') { "" } else { "\n" };
-    format!("{}{own}{end}{off}{}", &text[..section.range.start], &text[section.range.end..])
+    let off = if own.matches(ENABLED).count() == 1 && own.contains(ON) {
+        own.replace(ON, "option enabled '0'")
+    } else {
+        // The last value counts.
+        format!("{own}{end}\toption enabled '0'\n")
+    };
+    format!("{}{off}{}", &text[..section.range.start], &text[section.range.end..])
 }

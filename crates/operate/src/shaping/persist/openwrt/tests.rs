@@ -161,7 +161,7 @@ fn nothing_of_the_user_s_is_lost() {
     assert_eq!(commands, ["/etc/init.d/linerate release eth0"], "the user's other section uses the scripts");
     assert!(notes.iter().any(|note| note.contains("switched off")), "{notes:?}");
     let left = read(&root, "etc/config/linerate");
-    assert_eq!(left, format!("{edited}\toption enabled '0'\n"));
+    assert_eq!(left, edited.replace("enabled '1'", "enabled '0'"));
     assert_eq!(init(&root, &["start"]).iter().filter(|line| line.starts_with("run [shape] [eth0]")).count(), 0);
     assert_eq!(unpersist(&root, "eth0").0, Vec::<String>::new(), "once");
 }
