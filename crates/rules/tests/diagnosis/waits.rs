@@ -92,6 +92,16 @@ fn no_queue_hides_in_a_variation_of_a_few_packets() {
     // The wait is no longer than delays vary at rest, by two packets' time.
     let varying = first(2600, 2400);
     assert_eq!((varying.cause, varying.confidence), (Cause::Policer, Confidence::Medium));
+    let losing = |share: f64| {
+        let lost =
+            changed(searched(10, 0, 60), |o| path(o).with_data.capacity.as_mut().expect("there").loss = Some(share));
+        causes(&lost)[0]
+    };
+    assert_eq!(
+        (losing(0.028), losing(0.01) == Cause::Policer),
+        (Cause::Policer, false),
+        "the surplus is lost, or little"
+    );
     // A longer one is a queue; and in a variation of ten packets' time a queue can hide.
     assert_ne!(first(6000, 2400).cause, Cause::Policer);
     assert_ne!(first(12_000, 12_000).cause, Cause::Policer);

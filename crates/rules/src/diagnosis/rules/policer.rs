@@ -18,8 +18,8 @@ const MAX_SHARED_WAIT: f64 = 0.05;
 const MAX_VARIATION: f64 = 4.0;
 /// Share of the limit's rate from which a transfer meets it: below, delays may vary by other traffic.
 const MIN_USED_SHARE: f64 = 0.5;
-/// Loss of a search that sends a twentieth more than arrives.
-const MIN_SURPLUS_LOSS: f64 = 0.03;
+/// Loss of a search that sends a twentieth more than arrives: less where a second of it is few packets.
+const MIN_SURPLUS_LOSS: f64 = 0.02;
 
 /// The path measurement found a token bucket: losses without a queue, at a rate independent of the sending rate.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
