@@ -116,7 +116,9 @@ impl NatsFleet {
     }
 
     fn results_in(file: &str) -> BTreeMap<String, Value> {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let mut text = std::fs::read_to_string(file).unwrap_or_default();
+        // The last line may be being written.
+        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
         let results: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
         let count = results.len();
         let by_id: BTreeMap<String, Value> =

@@ -116,7 +116,7 @@ fn a_stock_iperf3_provides_partial_results() {
     let document = run(path(server.port, &[]), LIMIT).expect_code(0).json();
     assert_eq!(text(&document, "/peer"), "iperf3");
     for way in ["up", "down"] {
-        assert_eq!(document[way]["capacity"]["at_least"], Value::Bool(true), "{way}");
+        assert_eq!(document[way]["capacity"]["at_least"], Value::Bool(true), "{way}: {document}");
         assert_eq!(text(&document, &format!("/{way}/capacity/method")), "tcp");
         assert!(number(&document, &format!("/{way}/capacity/bits_per_second")) > 1e6);
         assert!(maybe(&document[way], "/packets/loss").is_some(), "{way}: {}", document[way]);

@@ -52,7 +52,8 @@ impl Program {
 /// Command of linerate, without arguments. Its runs are not recorded: the history is the user's.
 pub fn linerate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-    command.env("LINERATE_HISTORY", "off");
+    // The signs of the output, whatever the locale is in which the tests run.
+    command.env("LINERATE_HISTORY", "off").env("LC_ALL", "C.UTF-8");
     command
 }
 
