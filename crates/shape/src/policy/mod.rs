@@ -17,6 +17,14 @@ pub use self::dual_queue::DualQueueOptions;
 pub use self::prefix::{HostPrefix, ParsePrefixError};
 pub use self::qdisc_options::{AcknowledgementFilter, CakeTins, QdiscOptions, known_options};
 
+/// Calls `set` with each name and value of `NAME=VALUE,…`. Errors quote the pair.
+fn for_each_pair(text: &str, mut set: impl FnMut(&str, &str) -> Result<(), String>) -> Result<(), String> {
+    text.split(',').try_for_each(|pair| {
+        let (name, value) = pair.split_once('=').ok_or_else(|| format!("'{pair}' is not NAME=VALUE"))?;
+        set(name, value).map_err(|reason| format!("'{pair}': {reason}"))
+    })
+}
+
 /// Importance of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -226,10 +226,7 @@ impl FromStr for QdiscOptions {
     /// Reads `limit=1000,quantum=300`.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut options = Self::default();
-        for pair in text.split(',') {
-            let (name, value) = pair.split_once('=').ok_or_else(|| format!("'{pair}' is not NAME=VALUE"))?;
-            options.set(name, value).map_err(|reason| format!("'{pair}': {reason}"))?;
-        }
+        super::for_each_pair(text, |name, value| options.set(name, value))?;
         Ok(options)
     }
 }

@@ -10,9 +10,12 @@ enum OptionForm {
     Number,
     /// Time after the keyword; the kernel counts in units of its own, 1.024 µs for `CoDel`.
     Time,
-    /// One of these words in the command, and its value in JSON.
-    Words(&'static [(&'static str, &'static str)]),
+    /// One of these words in the command, its value in JSON, and its name as asked for.
+    Words(&'static [OptionWord]),
 }
+
+/// Word in the command of `tc`, value in its JSON, and name as asked for.
+type OptionWord = (&'static str, &'static str, &'static str);
 
 /// Each option: name as asked for, keyword of `tc`, key of its JSON, and form. An absent flag is `false`; any other absent key
 /// is unknown to that `tc`, and is not compared.
@@ -29,20 +32,23 @@ const OPTIONS: [(&str, &str, &str, OptionForm); 14] = [
     ("memory", "memlimit", "memlimit", OptionForm::Number),
     ("tins", "", "diffserv", OptionForm::Words(&TINS)),
     ("ack-filter", "", "ack-filter", OptionForm::Words(&FILTERS)),
-    ("split-gso", "", "split_gso", OptionForm::Words(&[("split-gso", "true"), ("no-split-gso", "false")])),
-    ("mode", "", "ingress", OptionForm::Words(&[("ingress", "true"), ("egress", "false")])),
+    ("split-gso", "", "split_gso", OptionForm::Words(&[("split-gso", "true", "on"), ("no-split-gso", "false", "off")])),
+    ("mode", "", "ingress", OptionForm::Words(&[("ingress", "true", "ingress"), ("egress", "false", "egress")])),
 ];
 
-const TINS: [(&str, &str); 5] = [
-    ("besteffort", "besteffort"),
-    ("precedence", "precedence"),
-    ("diffserv3", "diffserv3"),
-    ("diffserv4", "diffserv4"),
-    ("diffserv8", "diffserv8"),
+const TINS: [OptionWord; 5] = [
+    ("besteffort", "besteffort", "besteffort"),
+    ("precedence", "precedence", "precedence"),
+    ("diffserv3", "diffserv3", "diffserv3"),
+    ("diffserv4", "diffserv4", "diffserv4"),
+    ("diffserv8", "diffserv8", "diffserv8"),
 ];
-const FILTERS: [(&str, &str); 3] =
-    [("no-ack-filter", "disabled"), ("ack-filter", "enabled"), ("ack-filter-aggressive", "aggressive")];
-const ECN: [(&str, &str); 2] = [("ecn", "true"), ("noecn", "false")];
+const FILTERS: [OptionWord; 3] = [
+    ("no-ack-filter", "disabled", "off"),
+    ("ack-filter", "enabled", "on"),
+    ("ack-filter-aggressive", "aggressive", "aggressive"),
+];
+const ECN: [OptionWord; 2] = [("ecn", "true", "on"), ("noecn", "false", "off")];
 
 /// Relative tolerance of times.
 const TIME_TOLERANCE: f64 = 0.001;
@@ -82,10 +88,11 @@ fn number_difference(name: &str, is_time: bool, planned: &str, found: &Value) ->
     ((found - wanted).abs() > tolerance).then(|| format!("{name} {found}{unit} instead of {wanted}{unit}"))
 }
 
-fn word_difference(name: &str, planned: &PlannedDiscipline, words: &[(&str, &str)], found: &Value) -> Option<String> {
-    let (_, wanted) = words.iter().find(|(word, _)| planned.options.iter().any(|option| option == word))?;
+fn word_difference(name: &str, planned: &PlannedDiscipline, words: &[OptionWord], found: &Value) -> Option<String> {
+    let (_, value, wanted) = words.iter().find(|(word, ..)| planned.options.iter().any(|option| option == word))?;
     let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
-    (found != *wanted).then(|| format!("{name} {found} instead of {wanted}"))
+    let shown = words.iter().find(|(_, value, _)| *value == found).map_or(found.as_str(), |(.., shown)| shown);
+    (found != *value).then(|| format!("{name} {shown} instead of {wanted}"))
 }
 
 #[cfg(test)]
@@ -127,9 +134,9 @@ mod tests {
                 "rtt 60000 µs instead of 61000 µs",
                 "memory 3000000 instead of 4000000",
                 "tins diffserv8 instead of diffserv3",
-                "ack-filter aggressive instead of enabled",
-                "split-gso false instead of true",
-                "mode false instead of true",
+                "ack-filter aggressive instead of on",
+                "split-gso off instead of on",
+                "mode egress instead of ingress",
             ]
         );
         assert_eq!(differences(&planned("cake", other, &[]), &found(CAKE)), [""; 0], "only what was asked for");
@@ -142,10 +149,7 @@ mod tests {
         assert_eq!(differences(&planned("fq_codel", same, &names), &found(FQ_CODEL)), [""; 0]);
         let other = same.replace("5000us", "6000us").replace("1001", "1002").replace(" ecn", " noecn");
         let found = differences(&planned("fq_codel", &other, &names), &found(FQ_CODEL));
-        assert_eq!(
-            found,
-            ["limit 1001 instead of 1002", "target 4999 µs instead of 6000 µs", "ecn true instead of false"]
-        );
+        assert_eq!(found, ["limit 1001 instead of 1002", "target 4999 µs instead of 6000 µs", "ecn on instead of off"]);
         let unknown = Map::new();
         assert_eq!(differences(&planned("fq_codel", same, &names), &unknown), [""; 0], "a tc without these keys");
     }

@@ -72,7 +72,7 @@ fn drops_without_queue(evidence: &TransferEvidence<'_>, capacity: &CapacityMeasu
     if capacity.at_least || capacity.shared != Some(false) || !is_queueless || evidence.limiting_queue().is_some() {
         return None;
     }
-    // A fair queue at the share of one flow drops others' packets as well, and waits no longer than its turn; but as long.
+    // A fair queue at the share of one flow drops others' packets as well, and its packets wait for their turn, if no longer.
     let is_unsure = evidence.path().and_then(|path| path.policer.as_ref()).is_some_and(|policer| !policer.present);
     if is_unsure && waited >= packet.mul_f64(MAX_SHARED_WAIT) && super::is_path_shared(evidence) {
         return None;
