@@ -33,7 +33,7 @@ impl FromStr for TrafficSelection {
             "tcp" => port().map(|port| PacketSelector::Port(PortTransport::Tcp, port)),
             "udp" => port().map(|port| PacketSelector::Port(PortTransport::Udp, port)),
             "dscp" => {
-                value.parse().ok().and_then(Dscp::new).or_else(|| Dscp::from_name(value)).map(PacketSelector::Mark)
+                value.parse().ok().and_then(Dscp::new).or_else(|| Dscp::from_name(value)).map(PacketSelector::Codepoint)
             }
             "protocol" => value.parse().ok().map(|number| PacketSelector::Protocol(IpProtocol::new(number))),
             "icmp" if value.is_empty() => Some(PacketSelector::Icmp),

@@ -142,7 +142,7 @@ fn add_filters(builder: &mut DirectionBuilder<'_>, list: &[TrafficClass]) {
     for place in ADDRESS_PREFERENCES {
         add_address_filters(builder, place, &mut tables, &addresses);
         for (codepoint, class) in &codepoints {
-            for matched in classify::matches(&PacketSelector::Mark(*codepoint), place.0, direction) {
+            for matched in classify::matches(&PacketSelector::Codepoint(*codepoint), place.0, direction) {
                 let options = format!("{matched} flowid {class}");
                 add_filter(builder, place, "u32", (&options, Some(*class)), "classes by DSCP");
             }

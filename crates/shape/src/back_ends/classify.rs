@@ -33,7 +33,7 @@ pub(super) fn add_filters<'r>(
         let believed = builder.direction == Direction::Up
             || builder.inputs.policy.trust_marks
             || builder.inputs.policy.received_marks == ReceivedMarks::Restored;
-        if matches!(rule.selector, PacketSelector::Mark(_)) && !believed {
+        if matches!(rule.selector, PacketSelector::Codepoint(_)) && !believed {
             continue;
         }
         let (words, target) = goal(rule);
@@ -69,10 +69,10 @@ pub(super) fn matches(selector: &PacketSelector, family: FilterProtocol, directi
     let ipv6 = family == FilterProtocol::Ipv6;
     match selector {
         // Without the two ECN bits.
-        PacketSelector::Mark(mark) if ipv6 => {
+        PacketSelector::Codepoint(mark) if ipv6 => {
             vec![format!("match u16 {:#06x} 0x0fc0 at 0", u16::from(mark.get()) << 6)]
         }
-        PacketSelector::Mark(mark) => vec![format!("match u8 {:#04x} 0xfc at 1", mark.get() << 2)],
+        PacketSelector::Codepoint(mark) => vec![format!("match u8 {:#04x} 0xfc at 1", mark.get() << 2)],
         PacketSelector::Port(transport, port) => {
             [0, 2].map(|field| port_match(*transport, port.get(), field, ipv6)).to_vec()
         }
@@ -217,7 +217,7 @@ mod tests {
 
         #[test]
         fn marks_are_read_without_ecn(mark in 0_u8..64, class: u8) {
-            let selector = PacketSelector::Mark(Dscp::new(mark).expect("below 64"));
+            let selector = PacketSelector::Codepoint(Dscp::new(mark).expect("below 64"));
             prop_assert_eq!(fits(&selector, FilterProtocol::Ipv4, &tcp_ipv4(5, 0, 0, class)), class >> 2 == mark);
             prop_assert_eq!(fits(&selector, FilterProtocol::Ipv6, &tcp_ipv6(5, 0, 0, class)), class >> 2 == mark);
         }

@@ -110,7 +110,7 @@ impl IpProtocol {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PacketSelector {
     /// Packets with this codepoint, with any ECN bits.
-    Mark(Dscp),
+    Codepoint(Dscp),
     /// Packets to or from this port.
     Port(PortTransport, Port),
     /// Packets to or from these hosts on the far side of the link.
@@ -158,7 +158,7 @@ pub enum FairnessUnit {
 pub struct TrafficPolicy {
     /// Rules, of which the first match counts; unmatched packets are default.
     pub rules: Vec<TrafficRule>,
-    /// True when codepoints of packets are trusted: CAKE then has four tins instead of one. [`PacketSelector::Mark`] rules
+    /// True when codepoints of packets are trusted: CAKE then has four tins instead of one. [`PacketSelector::Codepoint`] rules
     /// apply wherever a back end classifies.
     pub trust_marks: bool,
     /// Fairness, where the back end supports it.
@@ -226,7 +226,7 @@ impl Default for TrafficPolicy {
             ),
         ];
         rules.extend(MARKS.iter().filter_map(|(codepoint, importance, reason)| {
-            Dscp::new(*codepoint).map(|mark| TrafficRule::new(PacketSelector::Mark(mark), *importance, reason))
+            Dscp::new(*codepoint).map(|mark| TrafficRule::new(PacketSelector::Codepoint(mark), *importance, reason))
         }));
         rules.extend(PORTS.iter().filter_map(|(transport, port, reason)| {
             let port = Port::new(*port)?;
@@ -258,7 +258,7 @@ impl TrafficPolicy {
     #[must_use]
     pub fn codepoints(&self) -> BTreeSet<Dscp> {
         let rules = self.rules.iter().filter_map(|rule| match rule.selector {
-            PacketSelector::Mark(codepoint) => Some(codepoint),
+            PacketSelector::Codepoint(codepoint) => Some(codepoint),
             _ => None,
         });
         let classes = self.classes.list().iter().flat_map(|class| &class.selectors);
