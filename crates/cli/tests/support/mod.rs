@@ -53,7 +53,7 @@ impl Program {
 pub fn linerate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     // The signs of the output, whatever the locale is in which the tests run.
-    command.env("LINERATE_HISTORY", "off").env("LC_ALL", "C.UTF-8");
+    command.env("LINERATE_HISTORY", "off").env("LC_ALL", "C.UTF-8").env("TERM", "xterm");
     command
 }
 
