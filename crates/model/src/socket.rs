@@ -73,9 +73,31 @@ pub struct SocketInode(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserId(pub u32);
 
-/// Firewall mark of a socket (`SO_MARK`).
+/// Firewall mark of a packet (`meta mark` of nftables) or a socket (`SO_MARK`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FirewallMark(pub u32);
+
+impl FirewallMark {
+    /// Parses a mark to look for: 1 to 4294967295, decimal or with `0x`. Packets without a mark have the mark 0.
+    ///
+    /// # Errors
+    ///
+    /// Other text, with the expected range.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let parsed = match text.strip_prefix("0x") {
+            Some(digits) => u32::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        };
+        let mark = parsed.filter(|mark| *mark != 0).map(Self);
+        mark.ok_or_else(|| format!("invalid mark '{text}' (expected 1 to 4294967295, or 0x1 to 0xffffffff)"))
+    }
+}
+
+impl fmt::Display for FirewallMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
 
 /// Control group in which a socket was created (its inode in the cgroup file system).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

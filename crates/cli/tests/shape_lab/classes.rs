@@ -122,3 +122,29 @@ fn classes_by_mark_need_the_connection_s_mark_for_received_packets() {
     assert_eq!(output.value("code"), "2", "{}", output.whole());
     assert!(output.value("message").contains("CONFIG_NET_ACT_CTINFO"), "{}", output.whole());
 }
+
+/// Packets with a socket's mark (`ping -m`) go into the class or tin of the rule; `fwmark` numbers CAKE's tins itself.
+#[test]
+fn priorities_by_mark_reach_their_class_and_tin() {
+    let script = format!(
+        "{DEVICES}
+         send() {{ ping -q -c 5 -i 0.05 -m \"$1\" 10.8.0.2 > /dev/null; }}
+         tins() {{ tc -s qdisc show dev v0 root | awk -v name=\"$1\" '$1 == \"pkts\" {{ print name \": \" $2 }}'; }}
+         shape v0 --up 20M --bulk mark/0x20 --back-end htb+fq_codel -q > out 2>&1 || cat out
+         send 32; tc -s class show dev v0 classid 1:30 | awk '$1 == \"Sent\" {{ print \"class: \" $4 }}'
+         shape v0 off -q > out 2>&1
+         shape v0 --up 20M --bulk mark/0x20 --back-end cake -q > out 2>&1 || cat out
+         send 32; tins rule; shape v0 off -q > out 2>&1
+         shape v0 --up 20M --back-end cake --qdisc-options fwmark=0xf0 > out 2>&1 || cat out
+         send 16; tins tin
+         shape v0 status --once > out 2>&1; echo \"same: $?\"
+         tc qdisc change dev v0 root cake fwmark 0xf; shape v0 status --once > out 2>&1; echo \"status: $?\"
+         echo \"message: $(grep -o 'fwmark [^;,]*' out)\"
+         end"
+    );
+    let output = run("lan-1g", &script);
+    for (name, expected) in [("class", "5"), ("rule", "5"), ("tin", "5"), ("same", "0"), ("status", "1")] {
+        assert_eq!(output.value(name), expected, "{name}\n{}", output.whole());
+    }
+    assert!(output.value("message").contains("fwmark 0xf instead of 0xf0"), "{}", output.whole());
+}

@@ -468,7 +468,7 @@ mod tests {
             "eth0 --up 1k --down 1T",
             "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow --variable --route-mtu 576",
             "eth0 --down 1G --back-end htb+fq_codel --framing atm --minimum 64 --interactive tcp/22 --interactive dscp/34 \
-             --bulk host/192.0.2.0/24 --bulk protocol/47 --no-nat",
+             --bulk host/192.0.2.0/24 --bulk mark/0x10 --bulk protocol/47 --no-nat",
             "eth0 --up 1M --per-host --wash --ack-filter --ecn up=off --target down=8ms",
             "eth0 --up 1M --restore-dscp --ecn on --target 5ms",
             "eth0 --up 1M --back-end htb+dualpi2 --dualpi2 coupling=2,step=1ms --dualpi2 down:alpha=0.16,drop=enqueue",

@@ -1,9 +1,10 @@
-//! Traffic selectors of the command line: `tcp/22`, `udp/5060`, `dscp/46`, `host/192.0.2.0/24`, `protocol/47`.
+//! Traffic selectors of the command line: `tcp/22`, `udp/5060`, `dscp/46`, `mark/0x10`, `host/192.0.2.0/24`, `protocol/47`.
 
 use core::fmt;
 use core::str::FromStr;
 
-use linerate_shape::policy::{IpProtocol, PacketSelector, PortTransport};
+use linerate_model::socket::FirewallMark;
+use linerate_shape::policy::{IpProtocol, PacketSelector, ParsePrefixError, PortTransport};
 use linerate_units::{Dscp, Port};
 
 /// A selector with its original text.
@@ -20,8 +21,8 @@ impl fmt::Display for TrafficSelection {
     }
 }
 
-const SELECTOR_FORMS: &str =
-    "tcp/PORT, udp/PORT, dscp/0 to 63 or a name (ef), host/ADDRESS[/LENGTH], protocol/0 to 255, icmp, ack or syn";
+const SELECTOR_FORMS: &str = "tcp/PORT, udp/PORT, dscp/0 to 63 or a name (ef), mark/NUMBER, host/ADDRESS[/LENGTH], protocol/0 \
+                              to 255, icmp, ack or syn";
 
 impl FromStr for TrafficSelection {
     type Err = String;
@@ -35,18 +36,24 @@ impl FromStr for TrafficSelection {
             "dscp" => {
                 value.parse().ok().and_then(Dscp::new).or_else(|| Dscp::from_name(value)).map(PacketSelector::Codepoint)
             }
+            "mark" => return Self::with(text, FirewallMark::parse(value).map(PacketSelector::FirewallMark)),
             "protocol" => value.parse().ok().map(|number| PacketSelector::Protocol(IpProtocol::new(number))),
             "icmp" if value.is_empty() => Some(PacketSelector::Icmp),
             "ack" if value.is_empty() => Some(PacketSelector::PureAcknowledgement),
             "syn" if value.is_empty() => Some(PacketSelector::ConnectionRequest),
-            "host" => match value.parse() {
-                Ok(prefix) => Some(PacketSelector::Host(prefix)),
-                Err(error) => return Err(format!("{error}")),
-            },
+            "host" => {
+                let prefix = value.parse().map_err(|error: ParsePrefixError| error.to_string());
+                return Self::with(text, prefix.map(PacketSelector::Host));
+            }
             _ => None,
         };
-        let selector = selector.ok_or_else(|| format!("unknown selector '{text}' (expected {SELECTOR_FORMS})"))?;
-        Ok(Self { selector, text: text.to_owned() })
+        Self::with(text, selector.ok_or_else(|| format!("unknown selector '{text}' (expected {SELECTOR_FORMS})")))
+    }
+}
+
+impl TrafficSelection {
+    fn with(text: &str, selector: Result<PacketSelector, String>) -> Result<Self, String> {
+        Ok(Self { selector: selector?, text: text.to_owned() })
     }
 }
 
@@ -61,6 +68,8 @@ mod tests {
             "udp/5060",
             "dscp/46",
             "dscp/ef",
+            "mark/16",
+            "mark/0xffffffff",
             "host/192.0.2.7",
             "host/2001:db8::/32",
             "protocol/47",
@@ -70,7 +79,19 @@ mod tests {
         ] {
             assert_eq!(text.parse::<TrafficSelection>().map(|one| one.to_string()), Ok(text.to_owned()));
         }
-        for text in ["tcp/0", "tcp", "udp/65536", "dscp/64", "host/192.0.2.0/40", "protocol/256", "icmp/8", "22", ""] {
+        for text in [
+            "tcp/0",
+            "tcp",
+            "udp/65536",
+            "dscp/64",
+            "mark/0",
+            "mark/ef",
+            "host/192.0.2.0/40",
+            "protocol/256",
+            "icmp/8",
+            "22",
+            "",
+        ] {
             assert!(text.parse::<TrafficSelection>().is_err(), "{text}");
         }
     }

@@ -44,14 +44,7 @@ pub(super) fn unsuitable(inputs: &PlanInputs<'_>) -> Option<String> {
             share.percent()
         ));
     }
-    if let Some(reason) = slow(inputs) {
-        return Some(reason);
-    }
-    let marks = |feature| inputs.capabilities.lacks(feature);
-    let lacking = marks(KernelFeature::Filter("u32")).or_else(|| marks(KernelFeature::Action("skbedit")));
-    lacking
-        .filter(|_| inputs.policy.has_own_rules())
-        .map(|lacking| format!("the policy's own rules need an action that selects CAKE's tin, and {lacking}"))
+    slow(inputs)
 }
 
 /// Reason against CAKE on a slow link: a packet of a sparse flow waits for the packet in transmission as for any other,
@@ -88,9 +81,9 @@ fn has_classification(inputs: &PlanInputs<'_>) -> bool {
 
 /// Tins in a direction.
 fn tins(builder: &DirectionBuilder<'_>) -> CakeTins {
-    let asked = builder.inputs.policy.queues.qdisc.of(builder.direction).tins;
-    let usual = if has_classification(builder.inputs) { CakeTins::Diffserv4 } else { CakeTins::BestEffort };
-    asked.unwrap_or(usual)
+    let asked = builder.inputs.policy.queues.qdisc.of(builder.direction);
+    let is_divided = has_classification(builder.inputs) || asked.mark_mask.is_some();
+    asked.tins.unwrap_or(if is_divided { CakeTins::Diffserv4 } else { CakeTins::BestEffort })
 }
 
 /// `tc` options of CAKE in a direction.
@@ -115,13 +108,14 @@ pub(super) fn options(builder: &DirectionBuilder<'_>) -> String {
     let side = if own.counts_dropped.unwrap_or(down) { "ingress" } else { "egress" };
     let split = if own.splits_aggregates.unwrap_or(true) { "split-gso" } else { "no-split-gso" };
     let memory = own.memory.map(|bytes| format!(" memlimit {bytes}")).unwrap_or_default();
+    let marks = own.mark_mask.map(|mask| format!(" fwmark {mask}")).unwrap_or_default();
     let rate = sizes::rate_argument(sizes::representable_rate(builder.rate));
     // CAKE's target is a twentieth of its round trip.
     let target = policy.queues.target.of(builder.direction).map(|target| target * 20);
     let time = sizes::time_argument(target.unwrap_or_else(|| round_trip(line, builder.direction, builder.rate)));
     let layer = link_layer_options(line.layer);
     format!(
-        "bandwidth {rate} {tins} {fairness} {address}{wash} {side} {acknowledgements} {split} rtt {time} {layer}{memory}"
+        "bandwidth {rate} {tins} {fairness} {address}{wash} {side} {acknowledgements} {split} rtt {time} {layer}{memory}{marks}"
     )
 }
 
@@ -164,7 +158,7 @@ pub(super) fn shape(builder: &mut DirectionBuilder<'_>, kind: &'static str) {
         "the link's rate, a short queue for each flow",
     );
     let inputs = builder.inputs;
-    if inputs.policy.has_own_rules() && unsuitable(inputs).is_none() {
+    if inputs.policy.has_own_rules() {
         classify::add_filters(builder, inputs.policy.own_rules(), |rule| {
             let tin = tin(rule.importance);
             (format!("action skbedit priority 1:{tin}"), FilterTarget::Tin(tin))

@@ -24,9 +24,6 @@ fn unsuitable(inputs: &PlanInputs<'_>) -> Option<String> {
         let many = queues.map_or("an unknown number of".to_owned(), |queues| queues.to_string());
         return Some(format!("{} has {many} transmit queues, and cake_mq needs two or more", inputs.device.name));
     }
-    if inputs.policy.has_own_rules() {
-        return Some("its filters cannot select tins, which the policy's own rules need".to_owned());
-    }
     cake::unsuitable(inputs)
 }
 

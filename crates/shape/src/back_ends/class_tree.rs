@@ -135,7 +135,7 @@ fn add_filters(builder: &mut DirectionBuilder<'_>, list: &[TrafficClass]) {
         }
     }
     for (mark, class) in marks {
-        let options = format!("handle {mark:#x} flowid {class}");
+        let options = format!("handle {mark} flowid {class}");
         add_filter(builder, (FilterProtocol::All, MARK_PREFERENCE), "fw", (&options, Some(class)), "classes by mark");
     }
     let mut tables = AddressTables::new();

@@ -17,6 +17,9 @@ const fn preference(protocol: FilterProtocol) -> u16 {
     }
 }
 
+/// Preference of the rules by firewall mark, before all others and after the classes.
+const MARK_PREFERENCE: u16 = 6;
+
 pub(super) const FAMILIES: [FilterProtocol; 2] = [FilterProtocol::Ipv4, FilterProtocol::Ipv6];
 
 /// Match of an IPv4 header without options that is no later fragment, so that the ports' offset is fixed.
@@ -37,16 +40,21 @@ pub(super) fn add_filters<'r>(
             continue;
         }
         let (words, target) = goal(rule);
+        let reason = format!("{}: {}", rule.importance.name(), rule.reason);
+        if let PacketSelector::FirewallMark(mark) = rule.selector {
+            let place = (FilterProtocol::All, MARK_PREFERENCE);
+            builder.filter(TcParent::At(ROOT), place, ("fw", &format!("handle {mark} {words}")), Some(target), reason);
+            continue;
+        }
         for family in FAMILIES {
             for matches in matches(&rule.selector, family, builder.direction) {
                 let place = (family, preference(family));
-                let reason = format!("{}: {}", rule.importance.name(), rule.reason);
                 builder.filter(
                     TcParent::At(ROOT),
                     place,
                     ("u32", &format!("{matches} {words}")),
                     Some(target.clone()),
-                    reason,
+                    reason.clone(),
                 );
             }
         }
@@ -81,6 +89,8 @@ pub(super) fn matches(selector: &PacketSelector, family: FilterProtocol, directi
         PacketSelector::Icmp => vec![protocol_match(IpProtocol::new(if ipv6 { 58 } else { 1 }), ipv6)],
         PacketSelector::PureAcknowledgement => pure_acknowledgements(ipv6),
         PacketSelector::ConnectionRequest => vec![connection_requests(ipv6)],
+        // No field of the header: `fw` looks it up.
+        PacketSelector::FirewallMark(_) => Vec::new(),
     }
 }
 

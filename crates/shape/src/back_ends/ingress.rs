@@ -83,7 +83,7 @@ pub(super) fn add(
 
 /// Actions that restore what the connection's mark has, each with a space before it.
 fn restore_actions(inputs: &PlanInputs<'_>) -> String {
-    let has_marks = inputs.policy.classes.has_marks(Direction::Down);
+    let has_marks = inputs.policy.reads_marks(Direction::Down);
     if inputs.policy.received_marks == ReceivedMarks::Restored {
         return format!(" action ctinfo dscp {STORED_DSCP}{}", if has_marks { " cpmark" } else { "" });
     }

@@ -215,6 +215,12 @@ pub(crate) fn option_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(
             return refusal("its queues have no target (--target)", "use cake, htb+fq_codel or htb+fq_pie");
         }
     }
+    if policy.has_own_rules() && is_plain {
+        return refusal("it takes no rules (--interactive, --bulk)", "use cake or htb+fq_codel");
+    }
+    if policy.has_own_rules() && id == CakeMq {
+        return refusal("its filters cannot select tins (--interactive, --bulk)", "use cake");
+    }
     if policy.divides_hosts && is_plain {
         return refusal("it has no classes for hosts (--per-host)", "use cake or htb+*");
     }
@@ -277,7 +283,15 @@ fn option_kernel_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), S
     if policy.divides_hosts && !is_cake {
         check(&[KernelFeature::Filter("u32")], "use a kernel with CONFIG_NET_CLS_U32 for --per-host")?;
     }
-    class_kernel_refusal(id, inputs)?;
+    if policy.has_own_rules() {
+        let tins = if is_cake { &[KernelFeature::Action("skbedit")][..] } else { &[] };
+        check(tins, "use a kernel with CONFIG_NET_ACT_SKBEDIT for --interactive and --bulk, or htb+fq_codel")?;
+        check(&[KernelFeature::Filter("u32")], "use a kernel with CONFIG_NET_CLS_U32 for --interactive and --bulk")?;
+    }
+    if !policy.classes.is_empty() {
+        check(&[KernelFeature::Filter("u32")], "use a kernel with CONFIG_NET_CLS_U32 for --class and --classes")?;
+    }
+    mark_kernel_refusal(id, inputs)?;
     if inputs.line.down.is_none() {
         return Ok(());
     }
@@ -294,32 +308,28 @@ fn option_kernel_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), S
     }
 }
 
-/// Refuses classes that the kernel cannot select.
-fn class_kernel_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRefusal> {
-    let classes = &inputs.policy.classes;
-    if classes.is_empty() {
-        return Ok(());
-    }
+/// Refuses rules, classes and tins by firewall mark where the kernel cannot look it up, or received packets have none.
+fn mark_kernel_refusal(id: BackEndId, inputs: &PlanInputs<'_>) -> Result<(), ShaperRefusal> {
+    let (policy, capabilities) = (inputs.policy, inputs.capabilities);
     let refusal =
-        |reason, way_out: &str| Err(ShaperRefusal { back_end: Some(id), reason, way_out: way_out.to_owned() });
-    if let Some(lacking) = inputs.capabilities.lacks(KernelFeature::Filter("u32")) {
-        return refusal(lacking, "use a kernel with CONFIG_NET_CLS_U32");
-    }
-    let has_marks = Direction::BOTH.iter().any(|direction| classes.has_marks(*direction));
-    if let Some(lacking) = inputs.capabilities.lacks(KernelFeature::Filter("fw")).filter(|_| has_marks) {
+        |reason: String, way_out: &str| Err(ShaperRefusal { back_end: Some(id), reason, way_out: way_out.to_owned() });
+    let has_classes = Direction::BOTH.iter().any(|direction| policy.classes.has_marks(*direction));
+    let what = if has_classes { "classes" } else { "priorities" };
+    if let Some(lacking) =
+        capabilities.lacks(KernelFeature::Filter("fw")).filter(|_| has_classes || policy.has_mark_rules())
+    {
         return refusal(
-            format!("classes by mark: {lacking}"),
-            "select the classes by address or DSCP, or use a kernel with CONFIG_NET_CLS_FW",
+            format!("{what} by mark: {lacking}"),
+            "select by address or DSCP, or use a kernel with CONFIG_NET_CLS_FW",
         );
     }
-    let needs_connection_marks = inputs.line.down.is_some() && classes.has_marks(Direction::Down);
-    if needs_connection_marks && ingress::mark_action(inputs.capabilities).is_none() {
-        let lacking = ["ctinfo", "connmark"].map(|kind| inputs.capabilities.lacks(KernelFeature::Action(kind)));
-        let reason = lacking.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let needs_connection_marks = inputs.line.down.is_some() && policy.reads_marks(Direction::Down);
+    if needs_connection_marks && ingress::mark_action(capabilities).is_none() {
+        let lacking = ["ctinfo", "connmark"].map(|kind| capabilities.lacks(KernelFeature::Action(kind)));
         return refusal(
-            reason,
+            lacking.into_iter().flatten().collect::<Vec<_>>().join(", "),
             "received packets have no mark without: use a kernel with CONFIG_NET_ACT_CTINFO or CONFIG_NET_ACT_CONNMARK, \
-             or give classes by mark a rate up only",
+             or use marks for what is sent only",
         );
     }
     Ok(())

@@ -7,6 +7,8 @@ mod qdisc_options;
 use core::time::Duration;
 use std::collections::BTreeSet;
 
+use linerate_model::direction::Direction;
+use linerate_model::socket::FirewallMark;
 use linerate_units::{Dscp, Port};
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +113,8 @@ impl IpProtocol {
 pub enum PacketSelector {
     /// Packets with this codepoint, with any ECN bits.
     Codepoint(Dscp),
+    /// Packets with this firewall mark; received ones have that of their connection. Looked up before all other selectors.
+    FirewallMark(FirewallMark),
     /// Packets to or from this port.
     Port(PortTransport, Port),
     /// Packets to or from these hosts on the far side of the link.
@@ -267,6 +271,19 @@ impl TrafficPolicy {
             _ => None,
         });
         rules.chain(classes).collect()
+    }
+
+    /// True when a rule selects packets by their firewall mark.
+    #[must_use]
+    pub fn has_mark_rules(&self) -> bool {
+        self.rules.iter().any(|rule| matches!(rule.selector, PacketSelector::FirewallMark(_)))
+    }
+
+    /// True when packets of this direction are treated by their firewall mark: by a rule, a class or CAKE itself.
+    #[must_use]
+    pub fn reads_marks(&self, direction: Direction) -> bool {
+        let by_cake = self.queues.qdisc.of(direction).mark_mask.is_some();
+        by_cake || self.has_mark_rules() || self.classes.has_marks(direction)
     }
 
     /// Rules beyond those of the default policy.

@@ -5,6 +5,7 @@ use core::ops::RangeInclusive;
 use core::str::FromStr;
 use core::time::Duration;
 
+use linerate_model::socket::FirewallMark;
 use linerate_units::parse;
 
 /// Options of queueing disciplines; `None` leaves what follows from the link.
@@ -32,6 +33,8 @@ pub struct QdiscOptions {
     pub splits_aggregates: Option<bool>,
     /// True when CAKE also counts dropped packets, which have used the link already.
     pub counts_dropped: Option<bool>,
+    /// Bits of the firewall mark that CAKE takes for the number of a tin, where they are not 0.
+    pub mark_mask: Option<FirewallMark>,
 }
 
 /// Division of packets by their codepoints in CAKE.
@@ -77,8 +80,8 @@ const MODES: [(bool, &str); 2] = [(true, "ingress"), (false, "egress")];
 
 /// Names of the options that each kind of queueing discipline knows.
 const KNOWN: [(&str, &[&str]); 6] = [
-    ("cake", &["memory", "tins", "ack-filter", "split-gso", "mode"]),
-    ("cake_mq", &["memory", "tins", "ack-filter", "split-gso", "mode"]),
+    ("cake", &["memory", "tins", "ack-filter", "split-gso", "mode", "fwmark"]),
+    ("cake_mq", &["memory", "tins", "ack-filter", "split-gso", "mode", "fwmark"]),
     ("fq_codel", &["limit", "flows", "quantum", "interval", "ce-threshold", "memory"]),
     ("fq_pie", &["limit", "flows", "quantum", "memory"]),
     ("sfq", &["limit", "quantum", "perturb"]),
@@ -133,6 +136,7 @@ impl QdiscOptions {
             acknowledgements: later.acknowledgements.or(self.acknowledgements),
             splits_aggregates: later.splits_aggregates.or(self.splits_aggregates),
             counts_dropped: later.counts_dropped.or(self.counts_dropped),
+            mark_mask: later.mark_mask.or(self.mark_mask),
         }
     }
 
@@ -152,6 +156,7 @@ impl QdiscOptions {
             ("ack-filter", self.acknowledgements.map(|filter| name(&FILTERS, filter).to_owned())),
             ("split-gso", self.splits_aggregates.map(|splits| name(&SPLITS, splits).to_owned())),
             ("mode", self.counts_dropped.map(|counts| name(&MODES, counts).to_owned())),
+            ("fwmark", self.mark_mask.map(|mask| mask.to_string())),
         ];
         pairs.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
@@ -176,10 +181,11 @@ impl QdiscOptions {
             "ack-filter" => self.acknowledgements = Some(choice(value, &FILTERS)?),
             "split-gso" => self.splits_aggregates = Some(choice(value, &SPLITS)?),
             "mode" => self.counts_dropped = Some(choice(value, &MODES)?),
+            "fwmark" => self.mark_mask = Some(FirewallMark::parse(value)?),
             _ => {
                 return Err(
-                    "expected limit, flows, quantum, perturb, interval, ce-threshold, memory, tins, ack-filter, split-gso or \
-                     mode"
+                    "expected limit, flows, quantum, perturb, interval, ce-threshold, memory, tins, ack-filter, split-gso, \
+                     mode or fwmark"
                         .to_owned(),
                 );
             }
@@ -246,13 +252,13 @@ mod tests {
     use super::*;
 
     const ALL: &str = "limit=1000,flows=64,quantum=300,perturb=10,interval=100ms,ce-threshold=2ms,memory=4M,tins=diffserv8,\
-                       ack-filter=aggressive,split-gso=off,mode=ingress";
+                       ack-filter=aggressive,split-gso=off,mode=ingress,fwmark=0xf0";
 
     #[test]
     fn options_lead_back() {
         let options: QdiscOptions = ALL.parse().expect("valid");
         assert_eq!(options.to_string().parse(), Ok(options));
-        assert_eq!(options.names().count(), 11, "each is written");
+        assert_eq!(options.names().count(), 12, "each is written");
         assert_eq!(options.memory, Some(4_000_000));
         let other: QdiscOptions = "limit=2000,tins=besteffort".parse().expect("valid");
         let both = options.with(other);
@@ -284,6 +290,8 @@ mod tests {
             ("tins=diffserv5", "besteffort, precedence, diffserv3, diffserv4, diffserv8"),
             ("ack-filter=yes", "off, on, aggressive"),
             ("mode=both", "ingress, egress"),
+            ("fwmark=0", "1 to 4294967295"),
+            ("fwmark=0x", "1 to 4294967295"),
             ("target=5ms", "expected limit, flows"),
         ] {
             let error = text.parse::<QdiscOptions>().expect_err(text);

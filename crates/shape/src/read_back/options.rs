@@ -1,5 +1,6 @@
 //! Comparison of the options of a queueing discipline that were asked for with those that `tc -j` shows.
 
+use linerate_model::socket::FirewallMark;
 use serde_json::{Map, Value};
 
 use crate::plan::PlannedDiscipline;
@@ -10,6 +11,8 @@ enum OptionForm {
     Number,
     /// Time after the keyword; the kernel counts in units of its own, 1.024 µs for `CoDel`.
     Time,
+    /// Firewall mark after the keyword, as a hexadecimal text in JSON.
+    Mark,
     /// One of these words in the command, its value in JSON, and its name as asked for.
     Words(&'static [OptionWord]),
 }
@@ -19,7 +22,7 @@ type OptionWord = (&'static str, &'static str, &'static str);
 
 /// Each option: name as asked for, keyword of `tc`, key of its JSON, and form. An absent flag is `false`; any other absent key
 /// is unknown to that `tc`, and is not compared.
-const OPTIONS: [(&str, &str, &str, OptionForm); 14] = [
+const OPTIONS: [(&str, &str, &str, OptionForm); 15] = [
     ("limit", "limit", "limit", OptionForm::Number),
     ("flows", "flows", "flows", OptionForm::Number),
     ("quantum", "quantum", "quantum", OptionForm::Number),
@@ -30,6 +33,7 @@ const OPTIONS: [(&str, &str, &str, OptionForm); 14] = [
     ("rtt", "rtt", "rtt", OptionForm::Time),
     ("memory", "memory_limit", "memory_limit", OptionForm::Number),
     ("memory", "memlimit", "memlimit", OptionForm::Number),
+    ("fwmark", "fwmark", "fwmark", OptionForm::Mark),
     ("tins", "", "diffserv", OptionForm::Words(&TINS)),
     ("ack-filter", "", "ack-filter", OptionForm::Words(&FILTERS)),
     ("split-gso", "", "split_gso", OptionForm::Words(&[("split-gso", "true", "on"), ("no-split-gso", "false", "off")])),
@@ -63,6 +67,7 @@ pub(super) fn differences(planned: &PlannedDiscipline, found: &Map<String, Value
         .filter(|(name, ..)| asked(name))
         .filter_map(|(name, keyword, key, form)| match form {
             OptionForm::Words(words) => word_difference(name, planned, words, found.get(*key)?),
+            OptionForm::Mark => mark_difference(name, value_of(planned, keyword)?, found.get(*key)?),
             OptionForm::Number | OptionForm::Time => {
                 let is_time = matches!(form, OptionForm::Time);
                 number_difference(name, is_time, value_of(planned, keyword)?, found.get(*key)?)
@@ -86,6 +91,12 @@ fn number_difference(name: &str, is_time: bool, planned: &str, found: &Value) ->
     let tolerance = if is_time { (wanted * TIME_TOLERANCE).max(TIME_STEP) } else { 0.0 };
     let unit = if is_time { " µs" } else { "" };
     ((found - wanted).abs() > tolerance).then(|| format!("{name} {found}{unit} instead of {wanted}{unit}"))
+}
+
+fn mark_difference(name: &str, planned: &str, found: &Value) -> Option<String> {
+    let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+    (FirewallMark::parse(&found) != FirewallMark::parse(planned))
+        .then(|| format!("{name} {found} instead of {planned}"))
 }
 
 fn word_difference(name: &str, planned: &PlannedDiscipline, words: &[OptionWord], found: &Value) -> Option<String> {
@@ -118,21 +129,22 @@ mod tests {
 
     /// Output of iproute2 6.1 on Linux 6.18.
     const CAKE: &str = r#"{"bandwidth":2500000,"diffserv":"diffserv8","flowmode":"dual-srchost","nat":false,"wash":false,
-        "ingress":false,"ack-filter":"aggressive","split_gso":false,"rtt":60000,"raw":true,"overhead":0,"memlimit":3000000}"#;
+        "ingress":false,"ack-filter":"aggressive","split_gso":false,"rtt":60000,"raw":true,"overhead":0,"memlimit":3000000,"fwmark":"0xf0"}"#;
     const FQ_CODEL: &str = r#"{"limit":1001,"flows":64,"quantum":300,"target":4999,"ce_threshold":1999,"interval":99999,
         "memory_limit":3000000,"ecn":true,"drop_batch":8}"#;
 
     #[test]
     fn options_that_were_asked_for_are_compared() {
-        let names = ["memory", "tins", "ack-filter", "split-gso", "mode", "rtt"];
-        let same = "diffserv8 egress ack-filter-aggressive no-split-gso rtt 60000us memlimit 3000000";
+        let names = ["memory", "tins", "ack-filter", "split-gso", "mode", "rtt", "fwmark"];
+        let same = "diffserv8 egress ack-filter-aggressive no-split-gso rtt 60000us memlimit 3000000 fwmark 0xf0";
         assert_eq!(differences(&planned("cake", same, &names), &found(CAKE)), [""; 0]);
-        let other = "diffserv3 ingress ack-filter split-gso rtt 61000us memlimit 4000000";
+        let other = "diffserv3 ingress ack-filter split-gso rtt 61000us memlimit 4000000 fwmark 0xff";
         assert_eq!(
             differences(&planned("cake", other, &names), &found(CAKE)),
             [
                 "rtt 60000 µs instead of 61000 µs",
                 "memory 3000000 instead of 4000000",
+                "fwmark 0xf0 instead of 0xff",
                 "tins diffserv8 instead of diffserv3",
                 "ack-filter aggressive instead of on",
                 "split-gso off instead of on",

@@ -1,13 +1,14 @@
 //! Choice of the back end per kernel.
 
 use linerate_model::fact::Fact;
+use linerate_model::socket::FirewallMark;
 use linerate_units::Ratio;
 
 use super::{device, line, own_policy, plan_with, without};
 use crate::back_ends::{BackEndId, DeviceProperties, PlanInputs};
 use crate::capability::{FeatureSupport, KernelCapabilities, KernelFeature, choose};
-use crate::plan::{FilterTarget, IngressControl};
-use crate::policy::{FairnessUnit, QueueOptions, TrafficPolicy};
+use crate::plan::{FilterTarget, IngressControl, TcParent};
+use crate::policy::{FairnessUnit, PacketSelector, QueueOptions, TrafficImportance, TrafficPolicy, TrafficRule};
 use crate::refusal::ShaperRefusal;
 use crate::traffic_classes::parse_class_file;
 use crate::verify::PerDirection;
@@ -197,4 +198,59 @@ fn hosts_behind_nat_are_distinguished_or_noted() {
     // Without CAKE the plan says that hosts are not distinguished.
     let plan = plan(BackEndId::HtbFqCodel, Fact::Known(true), None, hosts);
     assert!(plan.notes.iter().any(|note| note.contains("also behind this host's NAT")), "{:?}", plan.notes);
+}
+
+fn rule_by_mark() -> TrafficPolicy {
+    let selector = PacketSelector::FirewallMark(FirewallMark(0x20));
+    let rule = TrafficRule { selector, importance: TrafficImportance::Bulk, reason: "requested".to_owned() };
+    let usual = TrafficPolicy::default();
+    TrafficPolicy { rules: [vec![rule], usual.rules.clone()].concat(), ..usual }
+}
+
+/// Each back end looks the mark up before its other filters, in both directions.
+#[test]
+fn rules_by_mark() {
+    let all = KernelCapabilities::all_features();
+    for (id, goal) in [
+        (BackEndId::Cake, "action skbedit priority 1:1"),
+        (BackEndId::HtbFqCodel, "flowid 1:30"),
+        (BackEndId::HtbFqPie, "flowid 1:30"),
+        (BackEndId::HtbSfq, "flowid 1:30"),
+        (BackEndId::HtbBfifo, "flowid 1:30"),
+    ] {
+        let plan = plan_with(id.back_end(), &line(20e3, 50e3), &rule_by_mark(), &all).expect("planned");
+        for device in ["eth0", "ifb4eth0"] {
+            let filters = || plan.filters().filter(|one| one.device == device && one.parent != TcParent::Ingress);
+            let found = filters().find(|one| one.kind == "fw").expect("by mark");
+            let expected = format!("tc filter add dev {device} parent 1: protocol all prio 6 handle 0x20 fw {goal}");
+            assert_eq!(found.command().to_string(), expected, "{id}");
+            assert!(filters().filter(|one| one.kind != "fw").all(|one| one.preference > found.preference), "{id}");
+        }
+        let redirect = plan.filters().find(|one| one.parent == TcParent::Ingress).expect("redirected");
+        assert!(redirect.options.join(" ").contains("action ctinfo cpmark"), "{id}");
+    }
+}
+
+/// A rule that a back end or the kernel cannot follow is refused, and never left out in silence.
+#[test]
+fn rules_that_nothing_follows_are_refused() {
+    let (all, link) = (KernelCapabilities::all_features(), line(20e3, 50e3));
+    let refusal = |id: BackEndId, policy: &TrafficPolicy, kernel: &KernelCapabilities| {
+        plan_with(id.back_end(), &link, policy, kernel).expect_err("refused").to_string()
+    };
+    for id in [BackEndId::Tbf, BackEndId::HtbDualpi2, BackEndId::LartcHtb, BackEndId::CakeMq] {
+        assert!(refusal(id, &own_policy(), &all).contains("(--interactive, --bulk)"), "{id}");
+    }
+    let lacking = refusal(BackEndId::Cake, &own_policy(), &without(KernelFeature::Action("skbedit")));
+    assert!(lacking.contains("CONFIG_NET_ACT_SKBEDIT"), "{lacking}");
+    let lacking = refusal(BackEndId::HtbFqCodel, &own_policy(), &without(KernelFeature::Filter("u32")));
+    assert!(lacking.contains("CONFIG_NET_CLS_U32"), "{lacking}");
+    let lacking = refusal(BackEndId::HtbFqCodel, &rule_by_mark(), &without(KernelFeature::Filter("fw")));
+    assert!(lacking.contains("priorities by mark") && lacking.contains("CONFIG_NET_CLS_FW"), "{lacking}");
+    let mut kernel = without(KernelFeature::Action("ctinfo"));
+    kernel.replace(KernelFeature::Action("connmark"), FeatureSupport::Absent("unknown".to_owned()));
+    let lacking = refusal(BackEndId::Cake, &rule_by_mark(), &kernel);
+    assert!(lacking.contains("CONFIG_NET_ACT_CTINFO"), "{lacking}");
+    let up = line(20e3, 0.0);
+    assert!(plan_with(BackEndId::Cake.back_end(), &up, &rule_by_mark(), &kernel).is_ok(), "sent packets have theirs");
 }

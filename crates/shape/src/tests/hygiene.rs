@@ -62,8 +62,11 @@ fn each_shapes_one_direction_alone() {
 fn both_families_are_covered() {
     for back_end in of_today() {
         for policy in [TrafficPolicy::default(), own_policy()] {
-            let plan =
-                plan_with(back_end, &line(220.0, 850.0), &policy, &KernelCapabilities::all_features()).expect("a plan");
+            let Ok(plan) = plan_with(back_end, &line(220.0, 850.0), &policy, &KernelCapabilities::all_features())
+            else {
+                assert!(policy.has_own_rules() && matches!(back_end.id.name(), "tbf" | "cake_mq"), "{}", back_end.id);
+                continue;
+            };
             let count = |protocol| plan.filters().filter(|filter| filter.protocol == protocol).count();
             assert_eq!(count(FilterProtocol::Ipv4), count(FilterProtocol::Ipv6), "{}", back_end.id);
             assert_eq!(count(FilterProtocol::All), 1, "{}: the redirect", back_end.id);

@@ -77,13 +77,31 @@ fn unknown_options_are_refused_by_name() {
     assert!(codel.contains("use cake_mq or cake"), "{codel}");
     let cake = refused(BackEndId::Cake, "limit=100");
     assert!(
-        cake.contains("it has memory, tins, ack-filter, split-gso, mode") && cake.contains("htb+fq_codel"),
+        cake.contains("it has memory, tins, ack-filter, split-gso, mode, fwmark") && cake.contains("htb+fq_codel"),
         "{cake}"
     );
     assert!(refused(BackEndId::HtbDualpi2, "limit=100").contains("those of --dualpi2"));
     for id in [BackEndId::Tbf, BackEndId::LartcHtb, BackEndId::LartcCbq] {
         assert!(refused(id, "limit=100").contains("it has none"), "{id}");
     }
+}
+
+/// CAKE has tins by mark, also for received packets, which get their connection's mark first.
+#[test]
+fn tins_by_mark() {
+    let link = line(40e3, 100e3);
+    let cake = plan(BackEndId::Cake, &link, "fwmark=15", "fwmark=0xff00,tins=diffserv3").expect("a plan");
+    let up = options_of(&cake, "cake", "eth0");
+    assert!(up.contains(" diffserv4 ") && up.ends_with(" fwmark 0xf"), "{up}");
+    let down = options_of(&cake, "cake", "ifb4eth0");
+    assert!(down.contains(" diffserv3 ") && down.ends_with(" fwmark 0xff00"), "{down}");
+    let redirect = |plan: &ShaperPlan| {
+        let filter = plan.filters().find(|one| one.parent == TcParent::Ingress).expect("redirected");
+        filter.options.join(" ")
+    };
+    assert!(redirect(&cake).contains("action ctinfo cpmark action mirred"), "{}", redirect(&cake));
+    let up_only = plan(BackEndId::Cake, &link, "fwmark=15", "").expect("a plan");
+    assert!(!redirect(&up_only).contains("cpmark"), "{}", redirect(&up_only));
 }
 
 /// Rules select tins of `diffserv4` by number.

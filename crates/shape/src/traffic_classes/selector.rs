@@ -4,6 +4,7 @@ use core::fmt;
 use core::net::IpAddr;
 use core::str::FromStr;
 
+use linerate_model::socket::FirewallMark;
 use linerate_units::Dscp;
 
 use crate::policy::HostPrefix;
@@ -13,8 +14,8 @@ use crate::policy::HostPrefix;
 pub enum ClassSelector {
     /// Packets from or to these addresses.
     Address(HostPrefix),
-    /// Packets with this firewall mark (`meta mark` of nftables).
-    FirewallMark(u32),
+    /// Packets with this firewall mark.
+    FirewallMark(FirewallMark),
     /// Packets with this codepoint, with any ECN bits.
     Codepoint(Dscp),
 }
@@ -32,7 +33,7 @@ impl ClassSelector {
                 let others = 1_u128.checked_shl(free).map_or(u128::MAX, |count| count - 1);
                 (kind, first, first | others)
             }
-            Self::FirewallMark(mark) => (2, (*mark).into(), (*mark).into()),
+            Self::FirewallMark(mark) => (2, mark.0.into(), mark.0.into()),
             Self::Codepoint(codepoint) => (3, codepoint.get().into(), codepoint.get().into()),
         }
     }
@@ -45,7 +46,7 @@ impl fmt::Display for ClassSelector {
                 write!(f, "{}", prefix.address())
             }
             Self::Address(prefix) => write!(f, "{prefix}"),
-            Self::FirewallMark(mark) => write!(f, "mark/{mark:#x}"),
+            Self::FirewallMark(mark) => write!(f, "mark/{mark}"),
             Self::Codepoint(codepoint) => write!(f, "dscp/{}", codepoint.get()),
         }
     }
@@ -58,17 +59,7 @@ impl FromStr for ClassSelector {
         const FORMS: &str = "expected ADDRESS, ADDRESS/LENGTH, mark/NUMBER or dscp/NUMBER";
         let unknown = || format!("unknown selector '{text}' ({FORMS})");
         match text.split_once('/') {
-            Some(("mark", number)) => {
-                let parsed = match number.strip_prefix("0x") {
-                    Some(digits) => u32::from_str_radix(digits, 16).ok(),
-                    None => number.parse().ok(),
-                };
-                // Packets without a mark have the mark 0.
-                parsed
-                    .filter(|mark| *mark != 0)
-                    .map(Self::FirewallMark)
-                    .ok_or_else(|| format!("invalid mark '{number}' (expected 1 to 4294967295, or 0x1 to 0xffffffff)"))
-            }
+            Some(("mark", number)) => FirewallMark::parse(number).map(Self::FirewallMark),
             Some(("dscp", name)) => {
                 let codepoint = name.parse().ok().and_then(Dscp::new).or_else(|| Dscp::from_name(name));
                 codepoint

@@ -48,7 +48,7 @@ pub(crate) struct LinkArguments {
     #[arg(long, value_name = "TIME", value_parser = round_trip)]
     pub(crate) rtt: Vec<PerDirection<Option<Duration>>>,
     /// Prioritise this traffic, in addition to key strokes, acknowledgements, new connections, pings and DNS: tcp/22,
-    /// udp/5060, dscp/34, host/192.0.2.0/24, protocol/47
+    /// udp/5060, dscp/34, mark/0x10, host/192.0.2.0/24, protocol/47
     #[arg(long, value_name = "WHAT")]
     pub(crate) interactive: Vec<TrafficSelection>,
     /// Send this traffic last
@@ -182,7 +182,7 @@ mod tests {
             "eth0 --up 220k --down 850k",
             "ppp0 --up 20M --link-layer pppoe-ptm,ether-vlan --overhead 34 --rtt 50ms --trust-marks --nat --per-flow --variable --route-mtu 576",
             "eth0 -d 1G --back-end htb+fq_codel --framing atm --minimum 64 --interactive tcp/22 --interactive dscp/34 \
-             --bulk host/192.0.2.0/24 --bulk protocol/47 --no-nat",
+             --bulk host/192.0.2.0/24 --bulk mark/0x10 --bulk protocol/47 --no-nat",
             "eth0 --up 1M --per-host --wash --ack-filter --ecn up=off --target down=8ms",
             "eth0 --up 1M --restore-dscp --store-dscp --ecn on --target 5ms",
             "eth0 --up 1M --back-end htb+dualpi2 --dualpi2 coupling=2,step=1ms --dualpi2 down:alpha=0.16,drop=enqueue",
