@@ -427,9 +427,12 @@ fn intervals_can_be_short() {
     let intervals = |document: &Value| {
         array(document, "/intervals").iter().map(|interval| number(interval, "/sum/seconds")).collect::<Vec<_>>()
     };
-    let (of_client, of_server) = (intervals(&client.json()), intervals(&server.json()));
-    assert_eq!(of_client.len(), 10, "{of_client:?}");
-    assert_eq!(of_server.len(), 4, "{of_server:?}");
+    // On a busy machine one that is late by more than its length takes the next one's place.
+    for (document, most) in [(client.json(), 10), (server.json(), 4)] {
+        let lengths = intervals(&document);
+        assert!((2..=most).contains(&lengths.len()), "{lengths:?}");
+        assert!((lengths.iter().sum::<f64>() - 1.0).abs() < 0.1, "{lengths:?}");
+    }
 }
 
 #[test]

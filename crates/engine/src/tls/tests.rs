@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -30,10 +31,13 @@ fn files(name: &str) -> CertificateFiles {
     CertificateFiles { certificate: fixture(name), key: fixture("key.pem") }
 }
 
+/// File with this key. Another test that runs at the same time sees it whole or not at all.
 pub(super) fn shared(key: &str) -> PathBuf {
-    let name = format!("linerate-shared-key-{}-{key}", std::process::id());
-    let file = std::env::temp_dir().join(name);
-    std::fs::write(&file, format!("{key}\n")).expect("a writable directory");
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let file = std::env::temp_dir().join(format!("linerate-shared-key-{}-{key}", std::process::id()));
+    let part = file.with_extension(COUNT.fetch_add(1, Ordering::Relaxed).to_string());
+    std::fs::write(&part, format!("{key}\n")).expect("a writable directory");
+    std::fs::rename(&part, &file).expect("the same directory");
     file
 }
 
