@@ -102,7 +102,10 @@ impl FarHost {
         let mut command = self.namespace.command(program);
         let path = std::env::var("PATH").expect("there is one");
         command.args(arguments).env("PATH", format!("{}:{path}", self.scratch.path("near")));
-        command.env("LINERATE_HISTORY", "off").env("LINERATE_STATE", self.scratch.path("near-state"));
+        command
+            .env("LINERATE_HISTORY", "off")
+            .env("TERM", "xterm")
+            .env("LINERATE_STATE", self.scratch.path("near-state"));
         command
     }
 
