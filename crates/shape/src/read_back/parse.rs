@@ -63,7 +63,10 @@ pub fn filters(text: &str, device: &str, parent: TcParent) -> Result<Vec<FoundFi
 pub fn filters_of_text(text: &str, device: &str, parent: TcParent) -> Vec<FoundFilter> {
     let mut filters: Vec<Vec<&str>> = Vec::new();
     for line in text.lines() {
-        // Matches and actions follow their filter on lines of their own.
+        // Matches and actions follow their filter on lines of their own, those of `fw` after an empty one.
+        if line.trim().is_empty() {
+            continue;
+        }
         match filters.last_mut() {
             Some(words) if line.starts_with([' ', '\t']) => words.extend(line.split_whitespace()),
             _ => filters.push(line.split_whitespace().collect()),

@@ -85,6 +85,15 @@ fn a_policer_in_text_is_found() {
     assert!(found[0].polices && found[0].redirect.is_none() && found[0].kind == "matchall", "{found:?}");
 }
 
+/// iproute2 6.1 prints `fw` as text within its JSON, and an empty line before its actions.
+#[test]
+fn a_mark_that_selects_a_tin_is_found_in_text() {
+    let text = "filter protocol all pref 6 fw chain 0 \nfilter protocol all pref 6 fw chain 0 handle 0x20 \n\n\taction order 1: \
+                skbedit  priority 1:1 pipe\n\t index 1 ref 1 bind 1\n\n";
+    let found = filters_of_text(text, "eth0", TcParent::Root);
+    assert_eq!(found.iter().map(|one| one.kind.as_str()).collect::<Vec<_>>(), ["fw"], "{found:?}");
+}
+
 #[test]
 fn a_matching_shaper_has_no_differences() {
     for back_end in crate::back_ends::BACK_ENDS {
