@@ -46,7 +46,9 @@ pub(super) enum QueueLosses {
 
 /// Returns the losses that hold the window at what the path holds without a queue, or below.
 pub(super) fn found_losses(evidence: &TransferEvidence<'_>) -> Option<QueueLosses> {
-    let is_lossless = evidence.retransmits.is_none_or(linerate_units::SegmentCount::is_zero);
+    // What the receiver had already was late, or out of order, and no buffer dropped it.
+    let is_lossless =
+        evidence.retransmits.is_none_or(linerate_units::SegmentCount::is_zero) || evidence.retransmits_needlessly();
     if evidence.is_full() || is_lossless || super::overfills_buffer(evidence) {
         return None;
     }
