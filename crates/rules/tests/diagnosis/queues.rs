@@ -75,7 +75,7 @@ fn a_queue_of_a_few_packets_does_not_show_what_it_holds() {
     let few =
         changed(shaped(shape), |o| path(o).with_data.capacity.as_mut().expect("there").queueing_ns = Some(320_000));
     assert_eq!(causes(&few)[0], Cause::BufferTooSmall);
-    // None was dropped: the receiver had all that was sent again.
+    // None was dropped: the receiver had all that was retransmitted.
     let had = changed(few, |o| senders(o, |info| info.duplicate_sacks = Some(SegmentCount::new(590))));
     assert!(!causes(&had).contains(&Cause::BufferTooSmall), "{:?}", causes(&had));
 }

@@ -77,10 +77,10 @@ pub(super) fn matches(selector: &PacketSelector, family: FilterProtocol, directi
     let ipv6 = family == FilterProtocol::Ipv6;
     match selector {
         // Without the two ECN bits.
-        PacketSelector::Codepoint(mark) if ipv6 => {
-            vec![format!("match u16 {:#06x} 0x0fc0 at 0", u16::from(mark.get()) << 6)]
+        PacketSelector::Codepoint(codepoint) if ipv6 => {
+            vec![format!("match u16 {:#06x} 0x0fc0 at 0", u16::from(codepoint.get()) << 6)]
         }
-        PacketSelector::Codepoint(mark) => vec![format!("match u8 {:#04x} 0xfc at 1", mark.get() << 2)],
+        PacketSelector::Codepoint(codepoint) => vec![format!("match u8 {:#04x} 0xfc at 1", codepoint.get() << 2)],
         PacketSelector::Port(transport, port) => {
             [0, 2].map(|field| port_match(*transport, port.get(), field, ipv6)).to_vec()
         }
@@ -226,10 +226,10 @@ mod tests {
         }
 
         #[test]
-        fn marks_are_read_without_ecn(mark in 0_u8..64, class: u8) {
-            let selector = PacketSelector::Codepoint(Dscp::new(mark).expect("below 64"));
-            prop_assert_eq!(fits(&selector, FilterProtocol::Ipv4, &tcp_ipv4(5, 0, 0, class)), class >> 2 == mark);
-            prop_assert_eq!(fits(&selector, FilterProtocol::Ipv6, &tcp_ipv6(5, 0, 0, class)), class >> 2 == mark);
+        fn codepoints_are_read_without_ecn(codepoint in 0_u8..64, class: u8) {
+            let selector = PacketSelector::Codepoint(Dscp::new(codepoint).expect("below 64"));
+            prop_assert_eq!(fits(&selector, FilterProtocol::Ipv4, &tcp_ipv4(5, 0, 0, class)), class >> 2 == codepoint);
+            prop_assert_eq!(fits(&selector, FilterProtocol::Ipv6, &tcp_ipv6(5, 0, 0, class)), class >> 2 == codepoint);
         }
     }
 
