@@ -152,6 +152,8 @@ pub(super) fn cost(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<Caus
         Cause::BufferTooSmall => (costs.overflows(), &[BoundKind::Loss]),
         Cause::Incast => (costs.lost(1.0), &[BoundKind::Loss]),
         Cause::Reordering => (costs.lost(costs.spurious()), &[BoundKind::Loss]),
+        // What the sender's host sends to others need not pass the bottleneck, which stays.
+        Cause::CrossTraffic if super::rules::shared_at_the_sender(evidence).is_some() => (costs.others(), &[]),
         // A search meets the same traffic: it measures what that leaves.
         Cause::CrossTraffic => (costs.others(), &[BoundKind::Path]),
         Cause::Duplication => (costs.duplicated(), &[]),
@@ -408,7 +410,8 @@ impl<'e, 'o> Costs<'e, 'o> {
         if self.evidence.is_full() && is_alone && !super::rules::passes_both_hosts(self.evidence) {
             return CostKind::OtherTraffic { rate: 0.0 };
         }
-        let more = super::rules::others_share(self.evidence).unwrap_or_default();
+        let received = super::rules::others_share(self.evidence).unwrap_or_default();
+        let more = super::rules::shared_at_the_sender(self.evidence).unwrap_or_default().max(received);
         // Both are counted over the whole transfer.
         CostKind::OtherTraffic { rate: more * self.evidence.goodput.bits_per_second() }
     }

@@ -112,6 +112,30 @@ fn delays_that_vary_by_the_queue_of_others_come_after_a_full_path() {
     assert_eq!(causes(&varying(0.06))[0], Cause::LinkRate);
 }
 
+#[test]
+fn delays_that_vary_while_the_sender_sends_to_others_are_their_queue() {
+    let beside = |sent: u64, link: Option<LinkEvidence>| {
+        changed(shaped(|shape| shape.megabits = 100.0), |o| {
+            path(o).usual_round_trip = Some((Duration::from_millis(30), Duration::from_millis(40)));
+            let sender = o.sender.as_mut().expect("there");
+            (sender.interface_bytes, sender.link) = (Some((1_000_000, sent)), link);
+        })
+    };
+    let fast = LinkEvidence { speed_bits_per_second: Some(10_000_000_000), ..LinkEvidence::default() };
+    let shared = beside(800_000_000, None);
+    assert_eq!(causes(&shared)[0], Cause::CrossTraffic);
+    let without = diagnose(&shared).verdicts[0].without.expect("the path is known");
+    let most = BitRate::from_bits_per_second(300e6);
+    assert!(without.expected <= most, "what others send need not pass the bottleneck: {:?}", without.expected);
+    assert_ne!(causes(&beside(200_000_000, None))[0], Cause::CrossTraffic, "it sends others less than this transfer");
+    assert_ne!(causes(&beside(800_000_000, Some(fast)))[0], Cause::CrossTraffic, "its link is hardly used");
+    let through = changed(shared, |o| o.receiver.as_mut().expect("there").interface_bytes = Some((900_000_000, 0)));
+    let without = diagnose(&through).verdicts[0].without.expect("the path is known");
+    assert!(without.expected > most, "the receiver gets them, too: {:?}", without.expected);
+    let steady = changed(beside(800_000_000, None), |o| path(o).usual_round_trip = None);
+    assert_ne!(causes(&steady)[0], Cause::CrossTraffic, "nothing waits for it");
+}
+
 /// Transfer that stalls, on a path whose probes of 1401 bytes vanished, after this many acknowledged bytes.
 fn stalled_after(acknowledged: u64) -> TransferObservation {
     changed(shaped(|_| ()), |o| {

@@ -1,10 +1,11 @@
-//! Other traffic uses the path: the receiver's interface received more, or the capacity itself is shared.
+//! Other traffic uses the path: an interface of either host carries more, or the capacity itself is shared.
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::ByteCount;
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
+use super::super::host_load::TransferEnd;
 use super::super::text::{VerdictBuilder, percent_of, rate, verdict};
 
 /// Share of the transfer up to which other traffic is background noise.
@@ -13,10 +14,14 @@ const MIN_OTHER_SHARE: f64 = 0.05;
 const MIN_OTHER_BYTES: f64 = 100e3;
 /// Headers of Ethernet, IPv4 and TCP with its timestamps.
 const HEADER_BYTES: f64 = 66.0;
-/// Other traffic uses the path: the receiver's interface received more, or the capacity itself is shared.
+/// Share of the speed of the sender's link that the traffic to others takes where it is what packets wait for.
+const MIN_BUSY_SHARE: f64 = 0.5;
+
+/// Other traffic uses the path: an interface of either host carries more, or the capacity itself is shared.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "cross-traffic",
-    test: "Other traffic uses the path: the receiver's interface received more, or the capacity itself is shared.",
+    test: "Other traffic uses the path: the receiver's interface received more, the sender's sent more and packets wait at \
+        rest, or the capacity itself is shared.",
     citation: "RFC 5136 section 2.3 (available capacity)",
     check,
 };
@@ -63,20 +68,42 @@ pub(in super::super) fn passes_both_hosts(evidence: &TransferEvidence<'_>) -> bo
     })
 }
 
+/// Bytes that the receiver's interface received from others, where they are more than background noise.
+fn seen_at_the_receiver(evidence: &TransferEvidence<'_>) -> Option<f64> {
+    let least = MIN_OTHER_BYTES.max(own_bytes(evidence) * MIN_OTHER_SHARE);
+    received_from_others(evidence).filter(|others| *others > least)
+}
+
+/// Traffic that the sender's host sends to others than the receiver, as a multiple of this transfer's, where it is more and
+/// packets wait for it: delays vary before the transfer begins, and the link is busy as far as its speed is known.
+pub(in super::super) fn shared_at_the_sender(evidence: &TransferEvidence<'_>) -> Option<f64> {
+    let is_apart = seen_at_the_receiver(evidence).is_none();
+    let others = sent_to_others(evidence).filter(|others| is_apart && *others > MIN_OTHER_BYTES)?;
+    let multiple = others / own_bytes(evidence).max(1.0);
+    let speed = evidence.link(TransferEnd::Sender).and_then(super::link_negotiation::wire_speed);
+    let is_busy = speed.is_none_or(|speed| evidence.goodput * multiple >= speed * MIN_BUSY_SHARE);
+    let is_shared = multiple > 1.0 && is_busy && super::delay_variation::varies(evidence) && !evidence.is_full();
+    is_shared.then_some(multiple)
+}
+
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    let ours = own_bytes(evidence);
-    let others = received_from_others(evidence).unwrap_or_default();
+    let seen = seen_at_the_receiver(evidence);
     let met = evidence.path().and_then(|path| path.capacity.as_ref()?.shared).unwrap_or(false);
-    let seen = others > MIN_OTHER_BYTES && others > ours * MIN_OTHER_SHARE;
-    if !(seen || met && evidence.queues_at_rest()) {
+    let sent = shared_at_the_sender(evidence);
+    if !(seen.is_some() || sent.is_some() || met && evidence.queues_at_rest()) {
         return None;
     }
-    let share = ByteCount::from_f64(others) / ByteCount::from_f64(ours);
-    let text = if seen {
+    let text = if let Some(others) = seen {
+        let share = ByteCount::from_f64(others) / ByteCount::from_f64(own_bytes(evidence));
         let more = share.map_or("an unknown share".to_owned(), |share| percent_of(share.get()));
         format!(
             "Other traffic uses the path: the receiver's interface also received other traffic, {more} of this \
                 transfer's bytes."
+        )
+    } else if let Some(multiple) = sent {
+        format!(
+            "Other traffic uses the path: the sender's interface also sent other traffic, {multiple:.1} times this \
+                transfer's bytes, and delays vary before this transfer begins."
         )
     } else {
         "Other traffic uses the path: it had a queue before this transfer, and the capacity search displaced the other \
@@ -84,7 +111,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
             .to_owned()
     };
     Some(
-        verdict(Cause::CrossTraffic, if seen { Confidence::High } else { Confidence::Medium }, text)
+        verdict(Cause::CrossTraffic, if seen.is_some() { Confidence::High } else { Confidence::Medium }, text)
             .figure("this transfer", Some(rate(evidence.goodput)))
             .figure("path utilisation", evidence.used().map(percent_of))
             .advice(

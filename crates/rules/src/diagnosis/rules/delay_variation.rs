@@ -23,15 +23,24 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check,
 };
 
-fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
+/// Smallest round trip and its 95th percentile at rest, where they differ by much.
+fn variation(evidence: &TransferEvidence<'_>) -> Option<(Duration, Duration)> {
     let (median, high) = evidence.observation.path.as_ref()?.usual_round_trip?;
     let base = evidence.base?;
     let spread = high.saturating_sub(base);
     // Where a single probe overtook the others, the least is no usual one.
     let is_usual = high.saturating_sub(median) >= spread.mul_f64(MIN_USUAL_SHARE);
-    if spread < MIN_VARIATION || spread < base.mul_f64(MIN_VARIATION_SHARE) || !is_usual {
-        return None;
-    }
+    let is_large = spread >= MIN_VARIATION && spread >= base.mul_f64(MIN_VARIATION_SHARE);
+    (is_large && is_usual).then_some((base, high))
+}
+
+/// True when delays vary before the transfer begins.
+pub(super) fn varies(evidence: &TransferEvidence<'_>) -> bool {
+    variation(evidence).is_some()
+}
+
+fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
+    let (base, high) = variation(evidence)?;
     let text = format!(
         "The delay varies without a queue: at least {}, and {} at the 95th percentile.",
         time(base),

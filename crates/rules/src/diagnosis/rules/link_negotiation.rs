@@ -32,16 +32,15 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
 }
 
 fn at(evidence: &TransferEvidence<'_>, end: TransferEnd) -> Option<DiagnosisVerdict> {
-    let link = evidence.link(end).filter(|link| has_wire(link))?;
-    let speed = speed(link.speed_bits_per_second)?;
+    let link = evidence.link(end)?;
+    let speed = wire_speed(link)?;
     let used = evidence.steady.bits_per_second() / speed.bits_per_second();
     let other = match end {
         TransferEnd::Sender => TransferEnd::Receiver,
         TransferEnd::Receiver => TransferEnd::Sender,
     };
     let highest = self::speed(link.max_speed_bits_per_second);
-    let other_speed =
-        evidence.link(other).filter(|link| has_wire(link)).and_then(|link| self::speed(link.speed_bits_per_second));
+    let other_speed = evidence.link(other).and_then(wire_speed);
     let exceeds = |one: Option<BitRate>, ratio: f64| {
         one.is_some_and(|one| one.bits_per_second() >= ratio * speed.bits_per_second())
     };
@@ -88,6 +87,11 @@ fn at(evidence: &TransferEvidence<'_>, end: TransferEnd) -> Option<DiagnosisVerd
 /// Virtual devices report a speed that is none.
 fn has_wire(link: &LinkEvidence) -> bool {
     !link.is_loopback && link.kind.as_deref().is_none_or(|kind| kind == "vlan")
+}
+
+/// Negotiated speed of a link with a wire; `None` for other devices, and where it is unknown.
+pub(super) fn wire_speed(link: &LinkEvidence) -> Option<BitRate> {
+    speed(link.speed_bits_per_second).filter(|_| has_wire(link))
 }
 
 fn speed(bits_per_second: Option<u64>) -> Option<BitRate> {
