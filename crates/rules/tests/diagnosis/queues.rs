@@ -114,6 +114,30 @@ fn what_slow_start_lost_at_once_refutes_no_loss_of_the_path() {
 }
 
 #[test]
+fn a_small_queue_that_slow_start_overflows_once_is_named_after_few_losses() {
+    let once = |lost: u64, searched: Option<u64>| {
+        let shape = |shape: &mut TransferShape| {
+            shape.megabits = 142.0;
+            (shape.in_flight, shape.congestion_window) = (350_000, 355_000);
+        };
+        changed(shaped(shape), |o| {
+            path(o).with_data.capacity.as_mut().expect("there").queueing_ns = searched.map(|time| time * 1_000_000);
+            for (index, moment) in o.connections[0].sender.iter_mut().enumerate() {
+                let info = &mut moment.socket.info;
+                let lost = if index == 0 { 0 } else { lost };
+                info.slow_start_threshold = (index > 0).then_some(SegmentCount::new(140));
+                info.retransmits = Some(SegmentCount::new(lost));
+                info.bytes_retransmitted = Some(ByteCount::new(lost * SEGMENT));
+            }
+        })
+    };
+    assert_eq!(causes(&once(12, Some(6)))[0], Cause::BufferTooSmall);
+    assert!(!causes(&once(12, Some(20))).contains(&Cause::BufferTooSmall), "the queue holds what one flow needs");
+    assert!(!causes(&once(12, None)).contains(&Cause::BufferTooSmall), "nothing is known of the queue");
+    assert!(!causes(&once(3, Some(6))).contains(&Cause::BufferTooSmall), "an overflow drops more at once");
+}
+
+#[test]
 fn others_keep_their_rate_when_a_transfer_slows_down() {
     let slowed = changed(shaped(|shape| (shape.megabits, shape.capacity) = (20.0, 100.0)), |o| {
         for (index, moment) in o.connections[0].receiver.iter_mut().enumerate() {

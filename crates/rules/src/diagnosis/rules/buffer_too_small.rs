@@ -54,7 +54,7 @@ pub(super) fn found_losses(evidence: &TransferEvidence<'_>) -> Option<QueueLosse
     }
     let flight = evidence.largest_in_flight?;
     let without_queue = evidence.loses_without_queue();
-    if without_queue && evidence.loses_only_in_slow_start() {
+    if without_queue && (evidence.loses_only_in_slow_start() || overshoots_once(evidence)) {
         return Some(QueueLosses::InSlowStart);
     }
     // Where the capacity is unknown, slow start alone decides.
@@ -73,6 +73,15 @@ pub(super) fn found_losses(evidence: &TransferEvidence<'_>) -> Option<QueueLosse
     // A host that drops packets has a queue as well.
     let is_of_path = super::host_drops::RULE.is_silent(evidence);
     (is_of_path && is_share(losses.queue + losses.window) && is_small(evidence)).then_some(QueueLosses::AtFullQueue)
+}
+
+/// True when slow start lost several segments at once and nothing was lost since, where the search for the capacity filled
+/// a queue that is too small for one flow.
+fn overshoots_once(evidence: &TransferEvidence<'_>) -> bool {
+    let (segments, _) = evidence.overshoots();
+    let is_all = segments > 0 && evidence.retransmits.is_some_and(|count| count.get() <= segments);
+    let is_small = evidence.queue_of_search().zip(needed(evidence)).is_some_and(|(queue, needed)| queue < needed);
+    is_all && is_small
 }
 
 /// True when losses hold the window at what the path holds without a queue, or below, in the second half or before.
