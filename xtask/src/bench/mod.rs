@@ -94,21 +94,16 @@ fn heading(arguments: &BenchArguments, peers: &BenchPeers, machine: &TestMachine
 
 /// Builds the binary as `cargo install` does and returns its path.
 pub(crate) fn build() -> Result<PathBuf> {
-    build_with("release")
-}
-
-/// Builds the binary with a profile and returns its path.
-fn build_with(profile: &str) -> Result<PathBuf> {
     let root = workspace::root();
     let status = Command::new(workspace::cargo())
-        .args(["build", "--profile", profile, "--locked", "--package", "linerate-cli"])
+        .args(["build", "--release", "--locked", "--package", "linerate-cli"])
         .current_dir(&root)
         .status()
         .context("cannot start cargo build")?;
-    ensure!(status.success(), "cargo build --profile {profile} --package linerate-cli ended with {status}");
+    ensure!(status.success(), "cargo build --release --package linerate-cli ended with {status}");
     let metadata = workspace::cargo_metadata(&root)?;
     let target = metadata["target_directory"].as_str().context("cargo metadata names no target folder")?;
-    Ok(PathBuf::from(target).join(profile).join("linerate"))
+    Ok(PathBuf::from(target).join("release/linerate"))
 }
 
 /// Runs all rounds, but for the kept runs, in the order of the seed.

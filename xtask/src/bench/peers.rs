@@ -35,8 +35,8 @@ pub(super) struct BenchPeers {
 pub(super) fn find(arguments: &BenchArguments) -> Result<BenchPeers> {
     let linerate = match &arguments.linerate {
         Some(path) => path.canonicalize().with_context(|| format!("no linerate at {}", path.display()))?,
-        // That of the packages: the loader relocates half as many pages at its start.
-        None => super::build_with("dist")?,
+        // What users install: it starts without a dynamic loader.
+        None => crate::dist::build_program()?,
     };
     let web = BenchProgram::web(linerate.clone());
     let linerate = BenchProgram::find("linerate", Dialect::Iperf3, linerate, &["iperf3"]);

@@ -59,7 +59,7 @@ const METHOD: &str = "## Method
   a fresh port; of `clients-N`, each client has its own.
 - A program runs with its defaults and, where it has options that make the cell faster, with those; the tables name them. The
   first table compares the better of linerate's two with the best of the others, both chosen by the figure that decides.
-- linerate is built with the profile of its packages (`dist`) and this machine's C library.
+- linerate is the static program of its packages (`cargo xtask dist`).
 - The bare loop makes the system calls of linerate's data path and nothing else: no protocol, intervals, samples or accounts.
 - Goodput is the rate at the receiver, as the client's document states it; with `--bidir` of both directions together. Packets
   received are goodput over the size of a datagram. Loss and jitter are the receiver's.

@@ -72,6 +72,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     Ok(!(options.check || options.check_only) || check::run(&first, &options))
 }
 
+/// Builds the static program that this machine's packages contain; returns it.
+pub(crate) fn build_program() -> Result<PathBuf> {
+    let root = workspace::root();
+    let release = Release::of(&root, &options::parse(&[])?)?;
+    build::build(Platform::of_this_machine()?, &release, &root.join("target/dist-build"))
+}
+
 fn make(options: &DistOptions, release: &Release, directories: &BuildDirectories) -> Result<()> {
     let BuildDirectories { work, out, .. } = directories;
     archive::clear(out)?;
