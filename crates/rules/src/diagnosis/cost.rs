@@ -24,8 +24,10 @@ const MIN_REACHED_SHARE: f64 = 0.75;
 /// Spread of the round trips at rest, as a share of the smallest, from which acknowledgements wait behind others' packets.
 const MIN_WAIT_SHARE: f64 = 0.25;
 
-/// Retransmitted share from which a policer limits a transfer that reaches its rate, whatever the reader does.
+/// Retransmitted share from which a policer limits a transfer far below its rate, or one that reaches it with a slow reader.
 const MIN_POLICED_SHARE: f64 = 0.05;
+/// Share of a policer's rate from which a transfer meets it again and again.
+const MIN_MET_SHARE: f64 = 0.5;
 
 /// Share of the time in waits beyond which a thread's own speed is unknown.
 const MAX_WAITING_SHARE: f64 = 0.95;
@@ -317,16 +319,20 @@ impl<'e, 'o> Costs<'e, 'o> {
         if windows + stalls > 0.0 { self.for_share((windows + stalls).min(1.0)) } else { self.whole() }
     }
 
-    /// A policer limits by what it drops. A slow reader, or a program that writes little or paces its connections, keeps
-    /// the rate far below it, so that it drops single bursts.
+    /// A policer limits by what it drops: much, or all beyond its rate. Far below that rate it drops single bursts only, and
+    /// something else limits: another loss, a program that writes little or paces its connections. A slow reader does so too.
     fn policer(&self) -> CostKind {
         let loses = self.evidence.retransmits.is_none_or(|count| !count.is_zero());
         let loses_much = self.evidence.retransmitted.is_some_and(|share| share.get() >= MIN_POLICED_SHARE);
-        let is_reached = self.evidence.used().is_some_and(|used| used >= MIN_REACHED_SHARE);
-        let is_idle = self.evidence.application_limited.is_some_and(|share| share.get() >= MIN_WHOLE_SHARE);
-        let is_paced = super::rules::is_paced(self.evidence);
-        let is_below = self.is_reader_slow() || (is_idle || is_paced) && !loses_much && !is_reached;
-        if loses && (loses_much && is_reached || !is_below) { self.whole() } else { CostKind::Nothing }
+        let found = self.evidence.path().and_then(|path| path.policer.as_ref()).filter(|policer| policer.present);
+        let used = found.and_then(|policer| policer.bits_per_second).map(|rate| self.steady / rate);
+        let used = used.into_iter().chain(self.evidence.used()).fold(0.0, f64::max);
+        let limits = if self.is_reader_slow() {
+            loses_much && used >= MIN_REACHED_SHARE
+        } else {
+            loses_much || used >= MIN_MET_SHARE
+        };
+        if loses && limits { self.whole() } else { CostKind::Nothing }
     }
 
     fn stalled(&self) -> CostKind {

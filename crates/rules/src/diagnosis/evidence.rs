@@ -26,6 +26,8 @@ const MIN_QUEUE_DELAY: Duration = Duration::from_millis(1);
 const MIN_QUEUE_SHARE: f64 = 0.2;
 /// Queueing delay at rest, as a share of the round trip, that implies other traffic.
 const MIN_REST_QUEUE_SHARE: f64 = 0.1;
+/// Filled share of a send buffer from which its writer waits: it is woken when a third is free (`sk_stream_is_writeable()`).
+const MIN_FILLED_SHARE: f64 = 0.66;
 /// Retransmitted share up to which a full send buffer holds the transfer back by itself.
 const MAX_RETRANSMITTED: f64 = 0.01;
 /// Share of the time in the repair of losses from which one follows the other.
@@ -271,7 +273,7 @@ impl<'o> TransferEvidence<'o> {
     /// chronograph does not run while the last segments of a write are in flight, so that this may be the only sign.
     #[must_use]
     pub fn is_send_buffer_full(&self) -> bool {
-        let filled = self.send_fill.is_some_and(|fill| fill.get() >= 0.7);
+        let filled = self.send_fill.is_some_and(|fill| fill.get() >= MIN_FILLED_SHARE);
         filled && self.is_send_buffer_final() && (self.is_often_idle() || self.is_all_sent() && self.has_free_window())
     }
 

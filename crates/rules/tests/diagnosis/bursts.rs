@@ -151,9 +151,12 @@ fn a_queue_that_paces_is_known_by_the_capacity_that_a_search_found_through_it() 
 
 #[test]
 fn a_program_that_writes_less_than_a_policer_passes_limits_itself() {
-    let policed = |limited: bool, retransmits: u64| {
-        changed(shaped(|shape| (shape.megabits, shape.capacity, shape.retransmits) = (22.0, 57.0, retransmits)), |o| {
-            o.asked.rate = Some(BitRate::from_bits_per_second(22.1e6));
+    let policed = |megabits: f64, limited: bool, retransmits: u64| {
+        let shape = |shape: &mut TransferShape| {
+            (shape.megabits, shape.capacity, shape.retransmits) = (megabits, 57.0, retransmits)
+        };
+        changed(shaped(shape), |o| {
+            o.asked.rate = limited.then(|| BitRate::from_bits_per_second(22.1e6));
             senders(o, |info| {
                 info.delivery_rate_application_limited = Some(limited);
                 info.not_sent = Some(ByteCount::ZERO);
@@ -166,9 +169,11 @@ fn a_program_that_writes_less_than_a_policer_passes_limits_itself() {
             });
         })
     };
-    assert_ne!(causes(&policed(true, 7))[0], Cause::Policer, "the first burst alone was dropped");
-    assert_eq!(causes(&policed(false, 7))[0], Cause::Policer);
-    assert_eq!(causes(&policed(true, 3000))[0], Cause::Policer, "it drops whatever is written");
+    assert_ne!(causes(&policed(22.0, true, 7))[0], Cause::Policer, "the first burst alone was dropped");
+    assert_eq!(causes(&policed(40.0, false, 7))[0], Cause::Policer);
+    assert_ne!(causes(&policed(22.0, false, 7))[0], Cause::Policer, "far below its rate it drops single bursts");
+    assert_eq!(causes(&policed(22.0, false, 3000))[0], Cause::Policer, "it drops much of what is sent");
+    assert_eq!(causes(&policed(22.0, true, 3000))[0], Cause::Policer, "it drops whatever is written");
 }
 
 #[test]

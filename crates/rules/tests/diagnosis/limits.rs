@@ -48,6 +48,25 @@ fn a_program_at_the_rate_it_was_asked_for_limits_whatever_its_window_holds() {
 }
 
 #[test]
+fn a_writer_that_waits_until_a_third_of_its_buffer_is_free_is_no_slow_program() {
+    // Nothing waits to be sent, and the kernel marks the rate as limited by the application.
+    let filled = |send_fill: f64| {
+        let shape = |shape: &mut TransferShape| {
+            (shape.buffers, shape.send_fill, shape.in_flight) = ((4_194_304, true), send_fill, 700_000);
+        };
+        changed(shaped(shape), |o| {
+            senders(o, |info| {
+                (info.not_sent, info.delivery_rate_application_limited) = (Some(ByteCount::ZERO), Some(true));
+            });
+        })
+    };
+    assert_eq!(causes(&filled(0.67))[0], Cause::SendBuffer);
+    let slow = diagnose(&filled(0.6)).verdicts.swap_remove(0);
+    // It was asked for no rate: why it writes no sooner is not known.
+    assert_eq!((slow.cause, slow.confidence), (Cause::ApplicationPacing, Confidence::Medium));
+}
+
+#[test]
 fn a_program_that_leaves_a_part_of_the_path_fills_none() {
     let asked = |capacity: f64| {
         changed(shaped(|shape| (shape.megabits, shape.capacity) = (264.0, capacity)), |o| {

@@ -67,8 +67,11 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         };
         (Cause::ApplicationPacing, text)
     };
+    // Why a program that was asked for no rate writes no sooner is not known.
+    let is_known = cause == Cause::Application || asked.is_some();
+    let sure = if is_known && limited >= MIN_MARKED_SHARE { Confidence::High } else { Confidence::Medium };
     Some(
-        verdict(cause, if limited >= MIN_MARKED_SHARE { Confidence::High } else { Confidence::Medium }, text)
+        verdict(cause, sure, text)
             .figure("samples limited by the application", evidence.application_limited.map(percent))
             .figure("written but not sent", evidence.not_sent.map(size))
             .figure("rate requested by the program", asked.map(rate))
