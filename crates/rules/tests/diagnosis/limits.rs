@@ -155,6 +155,37 @@ fn delays_that_vary_while_the_sender_sends_to_others_are_their_queue() {
     assert_ne!(causes(&steady)[0], Cause::CrossTraffic, "nothing waits for it");
 }
 
+#[test]
+fn rules_that_ask_each_other_come_to_an_end() {
+    let changes: [fn(&mut TransferObservation); 6] = [
+        |o| path(o).usual_round_trip = Some((Duration::from_millis(30), Duration::from_millis(40))),
+        |o| path(o).with_data.capacity = None,
+        |o| {
+            if let Some(found) = &mut path(o).with_data.capacity {
+                found.shared = Some(true);
+            }
+        },
+        |o| o.sender.as_mut().expect("there").interface_bytes = Some((1_000_000, 2_000_000_000)),
+        |o| o.receiver.as_mut().expect("there").interface_bytes = Some((2_000_000_000, 1_000_000)),
+        |o| path(o).with_data.packets.as_mut().expect("there").loss = Some(0.01),
+    ];
+    let transfers = [(30.0, 0, 0), (30.0, 40, 2000), (280.0, 0, 60), (280.0, 40, 0), (295.0, 40, 60)];
+    for ((megabits, queue, retransmits), chosen) in
+        transfers.into_iter().flat_map(|transfer| (0..1_u32 << changes.len()).map(move |chosen| (transfer, chosen)))
+    {
+        let mut observation = shaped(|shape| {
+            (shape.megabits, shape.queue) = (megabits, Duration::from_millis(queue));
+            shape.retransmits = retransmits;
+        });
+        for (bit, change) in changes.iter().enumerate() {
+            if chosen >> bit & 1 == 1 {
+                change(&mut observation);
+            }
+        }
+        assert!(!causes(&observation).is_empty(), "{megabits}, {queue}, {retransmits}, {chosen:b}");
+    }
+}
+
 /// Transfer that stalls, on a path whose probes of 1401 bytes vanished, after this many acknowledged bytes.
 fn stalled_after(acknowledged: u64) -> TransferObservation {
     changed(shaped(|_| ()), |o| {

@@ -4,7 +4,7 @@ use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::ByteCount;
 
 use super::super::DiagnosisRule;
-use super::super::evidence::TransferEvidence;
+use super::super::evidence::{FULL, TransferEvidence};
 use super::super::host_load::TransferEnd;
 use super::super::text::{VerdictBuilder, percent_of, rate, verdict};
 
@@ -82,8 +82,9 @@ pub(in super::super) fn shared_at_the_sender(evidence: &TransferEvidence<'_>) ->
     let multiple = others / own_bytes(evidence).max(1.0);
     let speed = evidence.link(TransferEnd::Sender).and_then(super::link_negotiation::wire_speed);
     let is_busy = speed.is_none_or(|speed| evidence.goodput * multiple >= speed * MIN_BUSY_SHARE);
-    let is_shared = multiple > 1.0 && is_busy && super::delay_variation::varies(evidence) && !evidence.is_full();
-    is_shared.then_some(multiple)
+    // Not `is_full()`, which asks this rule.
+    let is_full = evidence.used().is_some_and(|used| used >= FULL);
+    (multiple > 1.0 && is_busy && !is_full && super::delay_variation::varies(evidence)).then_some(multiple)
 }
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
