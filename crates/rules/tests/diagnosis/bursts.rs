@@ -153,7 +153,7 @@ fn a_queue_that_paces_is_known_by_the_capacity_that_a_search_found_through_it() 
 fn a_program_that_writes_less_than_a_policer_passes_limits_itself() {
     let policed = |megabits: f64, limited: bool, retransmits: u64| {
         let shape = |shape: &mut TransferShape| {
-            (shape.megabits, shape.capacity, shape.retransmits) = (megabits, 57.0, retransmits)
+            (shape.megabits, shape.capacity, shape.retransmits) = (megabits, 57.0, retransmits);
         };
         changed(shaped(shape), |o| {
             o.asked.rate = limited.then(|| BitRate::from_bits_per_second(22.1e6));
