@@ -1,5 +1,6 @@
 //! The data plane: one blocking thread per stream, one file per transport.
 
+mod low_water;
 mod payload;
 mod secured;
 mod shared;

@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use linerate_model::parameters::EndCondition;
@@ -11,6 +10,7 @@ use linerate_sys::file::PageBuffer;
 use linerate_sys::{clock, host, net, options, poll};
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
+use super::low_water::LowWaterMark;
 use super::payload::TransferFile;
 use super::secured::{RecordReceiver, RecordSender};
 use super::{SLOW_BURST, StreamFailure, StreamJob};
@@ -22,7 +22,7 @@ use crate::tls::DataCipher;
 /// Most bytes copied to the kernel at once when nothing limits the rate. Acknowledgements that arrive during a write free
 /// no memory before it ends: a larger one takes pages that no cache holds any more. Over loopback, with receivers that wait for
 /// twice as much (`SO_RCVLOWAT`), 1 MiB cost 1.6 times the processor time, 256 KiB as much, and 64 KiB 1.4 times.
-const MAX_COPY: usize = 128 << 10;
+pub(super) const MAX_COPY: usize = 128 << 10;
 
 /// Most bytes lent to the kernel at once (`MSG_ZEROCOPY`), which reports each call's completion.
 const MAX_ZERO_COPY: usize = 1 << 20;
@@ -488,85 +488,6 @@ impl SlowReader {
     }
 }
 
-/// Coalesces more data in the kernel before the receiver wakes, as the rate allows (`SO_RCVLOWAT`, socket(7)).
-///
-/// Most of a receiver's time goes into sleeping and waking: at tens of gigabits, and in the lab at any rate, where each
-/// of these steps costs a dozen of the host's. A threshold of a millisecond's worth of data changes no visible figure
-/// and no acknowledgement; the receive timeout bounds it on a stall.
-///
-/// Where streams share processors, fast receivers run late and find more than the threshold at each wake: a larger one would
-/// only move their data out of the cache. Slow ones wake for each packet; they gather for longer, by which a single one of
-/// many shows no other figure either.
-struct LowWaterMark {
-    since: MonotonicTime,
-    bytes: usize,
-    reads: usize,
-    current: usize,
-    most: usize,
-    is_crowded: bool,
-}
-
-impl LowWaterMark {
-    const PERIOD: Duration = Duration::from_millis(20);
-    const GATHER: Duration = Duration::from_millis(1);
-    const LEAST: usize = 16 << 10;
-    /// The same where streams share processors, for up to half a sender's write.
-    const CROWDED_GATHER: Duration = Duration::from_millis(5);
-    const CROWDED_LEAST: usize = 4 << 10;
-    /// Three writes, where streams share processors: with two, a sender that is interrupted wakes them as often.
-    const LARGE: usize = 384 << 10;
-    /// Above 8 Gbit/s. A sender that need not wake a receiver more often reaches the rate at which it can copy.
-    const MOST: usize = 1 << 20;
-
-    /// With a requested `window`, the threshold stays well below it, so that the sender never waits for a receiver that
-    /// waits for more.
-    fn new(window: Option<ByteCount>, is_crowded: bool, now: MonotonicTime) -> Self {
-        let most = if is_crowded { Self::LARGE } else { Self::MOST };
-        let most = window.map_or(most, |window| most.min(window.to_usize() / 8));
-        Self { since: now, bytes: 0, reads: 0, current: 1, most, is_crowded }
-    }
-
-    /// Threshold at `rate`, at most `most`. None lies between half a sender's write and twice a write: there receivers and
-    /// senders wake each other most, which costs more than no threshold.
-    fn threshold(&self, rate: BitRate, most: usize) -> usize {
-        let within = |time: Duration| (rate * time).to_usize();
-        let (gathered, least) = if self.is_crowded {
-            let longer = within(Self::CROWDED_GATHER).min(MAX_COPY / 2);
-            (within(Self::GATHER).max(longer), Self::CROWDED_LEAST)
-        } else {
-            (within(Self::GATHER), Self::LEAST)
-        };
-        let wanted = match gathered {
-            0..MAX_COPY => gathered.next_power_of_two().min(MAX_COPY / 2),
-            _ => (1 << gathered.ilog2()).max(Self::LARGE),
-        };
-        if gathered < least.min(most) { 1 } else { wanted.min(most) }
-    }
-
-    /// Stops coalescing.
-    fn end(&mut self, socket: &impl AsFd) {
-        if self.current != 1 && options::set_receive_low_water(socket, ByteCount::new(1)).is_ok() {
-            self.current = 1;
-        }
-    }
-
-    fn received(&mut self, socket: &impl AsFd, bytes: usize, now: MonotonicTime) {
-        self.bytes += bytes;
-        self.reads += 1;
-        let elapsed = now.since(self.since);
-        if elapsed < Self::PERIOD {
-            return;
-        }
-        let is_late = self.bytes / self.reads >= 2 * self.current;
-        let most = if self.current >= Self::LARGE && is_late { self.most.min(Self::LARGE) } else { self.most };
-        let wanted = self.threshold(ByteCount::from_usize(self.bytes) / elapsed, most);
-        if wanted != self.current && options::set_receive_low_water(socket, ByteCount::from_usize(wanted)).is_ok() {
-            self.current = wanted;
-        }
-        (self.since, self.bytes, self.reads) = (now, 0, 0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -577,43 +498,6 @@ mod tests {
             let rate = BitRate::from_bits_per_second(megabits * 1e6);
             assert_eq!(paced_block(rate), ByteCount::new(block), "{megabits} Mbit/s");
         }
-    }
-
-    /// Threshold of a stream of which this number of bytes arrives in a millisecond.
-    fn threshold(bytes: u64, most: usize, is_crowded: bool) -> usize {
-        let mark = LowWaterMark::new(None, is_crowded, MonotonicTime::default());
-        mark.threshold(ByteCount::new(bytes) / Duration::from_millis(1), most)
-    }
-
-    #[test]
-    fn thresholds_are_no_delay_and_no_pingpong() {
-        let most = LowWaterMark::MOST;
-        for (bytes, most, expected) in [
-            (0, most, 1),
-            (16_383, most, 1),
-            (16_384, most, 16_384),
-            (40_000, most, 65_536),
-            (131_071, most, 65_536),
-            (131_072, most, 393_216),
-            (1_000_000, most, 524_288),
-            (5_000_000, most, 1_048_576),
-            // A requested window of 256 KiB.
-            (5_000_000, 32_768, 32_768),
-            (9000, 8192, 8192),
-        ] {
-            assert_eq!(threshold(bytes, most, false), expected, "{bytes} of {most}");
-        }
-    }
-
-    #[test]
-    fn slow_streams_that_share_processors_gather_for_longer() {
-        let most = LowWaterMark::LARGE;
-        for (bytes, expected) in
-            [(819, 1), (820, 8192), (2000, 16_384), (13_000, 65_536), (131_071, 65_536), (131_072, 393_216)]
-        {
-            assert_eq!(threshold(bytes, most, true), expected, "{bytes}");
-        }
-        assert_eq!(threshold(2000, 1024, true), 1024, "a requested window of 8 KiB");
     }
 
     #[test]
