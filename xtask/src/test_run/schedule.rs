@@ -31,8 +31,7 @@ pub(super) fn run_all(suites: &[TestSuite], options: &TestOptions) -> Vec<SuiteO
     // processors stay as few as asked for.
     let (all, helpers) = ([&busy, &waiting], [&waiting]);
     let jobs = options.jobs.max(1);
-    // One more waiting suite than busy ones: as many left an eighth of the processors idle.
-    let workers = std::iter::repeat_n(&all[..], jobs).chain(std::iter::repeat_n(&helpers[..], jobs + 1));
+    let workers = std::iter::repeat_n(&all[..], jobs).chain(std::iter::repeat_n(&helpers[..], jobs));
     let mut outcomes = run_parallel(workers, run);
     outcomes.extend(run_parallel(std::iter::once(&[&Mutex::new(alone.into())][..]), run));
     if options.rerun_failed {
