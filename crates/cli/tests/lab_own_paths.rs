@@ -43,6 +43,24 @@ fn options_are_a_path() {
     assert_eq!(document.pointer("/forward/queueing_delay_seconds"), Some(&Value::from(0.5)));
 }
 
+/// Path with windows of 64 kB, of which a round trip of 20 ms carries one.
+const SMALL_WINDOWS: &str = "[host.near]\n[host.far.sysctl]\n\"net.ipv4.tcp_rmem\" = \"4096 131072 131072\"\n[[link]]\nbetween = \
+                             [\"near\", \"far\"]\nrate = \"300 Mbit/s\"\ndelay = \"10 ms\"\nbuffer = \"600000 B\"\n";
+
+#[test]
+fn receivers_of_several_streams_take_nothing_from_their_windows() {
+    let directory = Scratch::new();
+    std::fs::write(directory.path("windows.toml"), SMALL_WINDOWS).expect("a path");
+    let received = |streams: &str| {
+        let test = ["iperf3", "-c", "far", "-C", "cubic", "-t", "4", "-P", streams, "-J"];
+        let output = in_directory(&directory, &[&["lab", "run", "./windows.toml", "--"][..], &test].concat());
+        let document = output.expect_code(0).json();
+        document.pointer("/end/sum_received/bits_per_second").and_then(Value::as_f64).expect("a rate")
+    };
+    let (one, four) = (received("1"), received("4"));
+    assert!((four / one / 4.0 - 1.0).abs() < 0.03, "{one} bit/s with one stream, {four} with four");
+}
+
 /// Half a second with a packet in each millisecond, and one packet at its end.
 fn on_and_off() -> String {
     let lines: Vec<String> = (1..=500).chain([1000]).map(|time: u32| time.to_string()).collect();
