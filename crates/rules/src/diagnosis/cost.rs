@@ -319,8 +319,9 @@ impl<'e, 'o> Costs<'e, 'o> {
         if windows + stalls > 0.0 { self.for_share((windows + stalls).min(1.0)) } else { self.whole() }
     }
 
-    /// A policer limits by what it drops: much, or all beyond its rate. Far below that rate it drops single bursts only, and
-    /// something else limits: another loss, a program that writes little or paces its connections. A slow reader does so too.
+    /// A policer limits by what it drops: much, all beyond its rate, or of each window what its bucket does not hold. Otherwise
+    /// it drops single bursts far below that rate, and something else limits: another loss, a program that writes little or paces
+    /// its connections. A slow reader does so too.
     fn policer(&self) -> CostKind {
         let loses = self.evidence.retransmits.is_none_or(|count| !count.is_zero());
         let loses_much = self.evidence.retransmitted.is_some_and(|share| share.get() >= MIN_POLICED_SHARE);
@@ -330,9 +331,18 @@ impl<'e, 'o> Costs<'e, 'o> {
         let limits = if self.is_reader_slow() {
             loses_much && used >= MIN_REACHED_SHARE
         } else {
-            loses_much || used >= MIN_MET_SHARE
+            let is_idle = self.evidence.application_limited.is_some_and(|share| share.get() >= MIN_WHOLE_SHARE);
+            let sends_less = is_idle || super::rules::is_paced(self.evidence);
+            loses_much || used >= MIN_MET_SHARE || self.is_bucket_small() && !sends_less
         };
         if loses && limits { self.whole() } else { CostKind::Nothing }
+    }
+
+    /// True when a window at once empties a policer's bucket, whatever the mean rate; also where its size is unknown.
+    fn is_bucket_small(&self) -> bool {
+        let bucket = self.evidence.path().and_then(|path| path.policer.as_ref()?.burst_bytes);
+        let product = self.evidence.bandwidth_delay_product();
+        bucket.zip(product).is_none_or(|(bucket, product)| bucket < product.get())
     }
 
     fn stalled(&self) -> CostKind {

@@ -151,7 +151,7 @@ fn a_queue_that_paces_is_known_by_the_capacity_that_a_search_found_through_it() 
 
 #[test]
 fn a_program_that_writes_less_than_a_policer_passes_limits_itself() {
-    let policed = |megabits: f64, limited: bool, retransmits: u64| {
+    let policed_by = |bucket: u64, megabits: f64, limited: bool, retransmits: u64| {
         let shape = |shape: &mut TransferShape| {
             (shape.megabits, shape.capacity, shape.retransmits) = (megabits, 57.0, retransmits);
         };
@@ -164,14 +164,16 @@ fn a_program_that_writes_less_than_a_policer_passes_limits_itself() {
             path(o).with_data.policer = Some(Policer {
                 present: true,
                 bits_per_second: Some(59e6),
-                burst_bytes: Some(222_000),
+                burst_bytes: Some(bucket),
                 evidence: "none waited".to_owned(),
             });
         })
     };
+    let policed = |megabits, limited, retransmits| policed_by(222_000, megabits, limited, retransmits);
     assert_ne!(causes(&policed(22.0, true, 7))[0], Cause::Policer, "the first burst alone was dropped");
     assert_eq!(causes(&policed(40.0, false, 7))[0], Cause::Policer);
     assert_ne!(causes(&policed(22.0, false, 7))[0], Cause::Policer, "far below its rate it drops single bursts");
+    assert_eq!(causes(&policed_by(20_000, 22.0, false, 7))[0], Cause::Policer, "its bucket holds no window");
     assert_eq!(causes(&policed(22.0, false, 3000))[0], Cause::Policer, "it drops much of what is sent");
     assert_eq!(causes(&policed(22.0, true, 3000))[0], Cause::Policer, "it drops whatever is written");
 }

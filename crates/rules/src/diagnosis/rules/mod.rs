@@ -53,6 +53,11 @@ pub(super) use cross_traffic::{others_share, passes_both_hosts, shared_at_the_se
 pub(super) use receive_window::is_behind_a_loss as is_window_behind_a_loss;
 pub(super) use reordering::is_seen_without_losses as is_reordering_seen;
 
+/// True when a program's pacing rate is reached.
+pub(super) fn is_paced(evidence: &super::TransferEvidence<'_>) -> bool {
+    !socket_pacing::RULE.is_silent(evidence)
+}
+
 /// True when the program sends at the rate that it was asked for.
 pub(super) fn keeps_asked_rate(evidence: &super::TransferEvidence<'_>) -> bool {
     application::is_at_asked_rate(evidence, application::MIN_KEPT_SHARE)
