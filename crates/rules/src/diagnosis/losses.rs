@@ -137,9 +137,11 @@ impl TransferEvidence<'_> {
         Ratio::of(info.duplicate_sacks?.as_f64().min(sent), sent)
     }
 
-    /// True when the receiver had nearly all that was retransmitted.
+    /// True when the receiver had nearly all that was retransmitted. It reports what the path duplicates in the same way.
     pub(super) fn retransmits_needlessly(&self) -> bool {
-        self.spurious().is_some_and(|share| share.get() >= MIN_NEEDLESS_SHARE)
+        let duplicates =
+            self.path().and_then(|path| path.packets.as_ref()?.duplication).is_some_and(|share| share > 0.0);
+        !duplicates && self.spurious().is_some_and(|share| share.get() >= MIN_NEEDLESS_SHARE)
     }
 
     /// True when the congestion control does not slow down for losses this rare.

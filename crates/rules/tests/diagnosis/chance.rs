@@ -68,6 +68,8 @@ fn what_the_receiver_had_already_was_not_lost() {
     let is_lost = |found: &[Cause]| found.contains(&Cause::Loss) || found.contains(&Cause::BurstyLoss);
     assert!(is_lost(&causes(&late(0))), "{:?}", causes(&late(0)));
     assert!(!is_lost(&causes(&late(95))), "{:?}", causes(&late(95)));
+    let duplicated = changed(late(95), |o| path(o).with_data.packets.as_mut().expect("there").duplication = Some(0.01));
+    assert!(is_lost(&causes(&duplicated)), "the receiver reports duplicates of the path as well");
 }
 
 #[test]
