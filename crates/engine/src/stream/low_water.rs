@@ -24,7 +24,7 @@ pub(super) struct LowWaterMark {
     current: usize,
     most: usize,
     is_crowded: bool,
-    /// Periods since the room in the window was looked at.
+    /// Periods that have passed.
     periods: u32,
     room: WindowRoom,
 }
@@ -37,18 +37,19 @@ struct WindowRoom {
 }
 
 impl WindowRoom {
-    /// Share of the receive buffer that they may fill: half of the window, which is about half of the buffer
+    /// Parts of the receive buffer of which they may fill one: half of the window, which is about half of the buffer
     /// (`tcp_win_from_space()`).
-    const PART: u64 = 4;
+    const PARTS: u64 = 4;
 
     /// Room of a connection; none where its kernel has not measured the receiver's round trip.
     fn of(socket: &impl AsFd) -> Self {
-        let info = tcp_info::read(socket).ok().and_then(|info| info.receive_rtt);
-        let buffer = options::receive_buffer(socket).ok();
-        info.zip(buffer).map_or_else(Self::default, |(round_trip, buffer)| Self {
-            bytes: ByteCount::new(buffer.get() / Self::PART),
-            round_trip,
-        })
+        let round_trip = tcp_info::read(socket).ok().and_then(|info| info.receive_rtt);
+        let measured = round_trip.zip(options::receive_buffer(socket).ok());
+        measured.map_or_else(Self::default, |(round_trip, buffer)| Self::new(buffer, round_trip))
+    }
+
+    fn new(buffer: ByteCount, round_trip: Duration) -> Self {
+        Self { bytes: ByteCount::new(buffer.get() / Self::PARTS), round_trip }
     }
 
     /// Bytes that may wait to be read at `rate`.
@@ -159,7 +160,7 @@ mod tests {
         let most = LowWaterMark::LARGE;
         let threshold = |bytes: u64, buffer: u64, round_trip: u64, most: usize| {
             let mut mark = LowWaterMark::new(None, true, MonotonicTime::default());
-            mark.room = WindowRoom { bytes: ByteCount::new(buffer / 4), round_trip: Duration::from_micros(round_trip) };
+            mark.room = WindowRoom::new(ByteCount::new(buffer), Duration::from_micros(round_trip));
             mark.threshold(ByteCount::new(bytes) / MILLISECOND, most)
         };
         for (bytes, buffer, round_trip, most, expected) in [

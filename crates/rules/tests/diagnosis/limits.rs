@@ -152,7 +152,7 @@ fn delays_that_vary_while_the_sender_sends_to_others_are_their_queue() {
     let without = diagnose(&through).verdicts[0].without.expect("the path is known");
     assert!(without.expected > most, "the receiver gets them, too: {:?}", without.expected);
     let steady = changed(beside(800_000_000, None), |o| path(o).usual_round_trip = None);
-    assert_ne!(causes(&steady)[0], Cause::CrossTraffic, "nothing waits for it");
+    assert_ne!(causes(&steady)[0], Cause::CrossTraffic, "delays do not vary");
 }
 
 #[test]

@@ -387,7 +387,7 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
                 senders(o, |info| info.max_pacing_rate = Some(BitRate::from_bits_per_second(92e6)));
                 path(o).with_data.policer = Some(Policer {
                     present: true,
-                    bits_per_second: Some(30e6),
+                    bits_per_second: Some(100e6),
                     burst_bytes: Some(200_000),
                     evidence: "losses without a queue".to_owned(),
                 });
@@ -532,7 +532,7 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
             changed(losing(|_| ()), |o| {
                 path(o).with_data.policer = Some(Policer {
                     present: true,
-                    bits_per_second: Some(30e6),
+                    bits_per_second: Some(100e6),
                     burst_bytes: Some(200_000),
                     evidence: "losses without a queue".to_owned(),
                 });

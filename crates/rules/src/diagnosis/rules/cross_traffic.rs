@@ -14,13 +14,13 @@ const MIN_OTHER_SHARE: f64 = 0.05;
 const MIN_OTHER_BYTES: f64 = 100e3;
 /// Headers of Ethernet, IPv4 and TCP with its timestamps.
 const HEADER_BYTES: f64 = 66.0;
-/// Share of the speed of the sender's link that the traffic to others takes where it is what packets wait for.
+/// Share of the speed of the sender's link from which its traffic to others can be what packets wait for.
 const MIN_BUSY_SHARE: f64 = 0.5;
 
 /// Other traffic uses the path: an interface of either host carries more, or the capacity itself is shared.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "cross-traffic",
-    test: "Other traffic uses the path: the receiver's interface received more, the sender's sent more and packets wait at \
+    test: "Other traffic uses the path: the receiver's interface received more, the sender's sent more and delays vary at \
         rest, or the capacity itself is shared.",
     citation: "RFC 5136 section 2.3 (available capacity)",
     check,
@@ -74,8 +74,8 @@ fn seen_at_the_receiver(evidence: &TransferEvidence<'_>) -> Option<f64> {
     received_from_others(evidence).filter(|others| *others > least)
 }
 
-/// Traffic that the sender's host sends to others than the receiver, as a multiple of this transfer's, where it is more and
-/// packets wait for it: delays vary before the transfer begins, and the link is busy as far as its speed is known.
+/// Traffic that the sender's host sends to others than the receiver, as a multiple of this transfer's, where it is more, delays
+/// vary before the transfer begins, and the link is busy or of unknown speed.
 pub(in super::super) fn shared_at_the_sender(evidence: &TransferEvidence<'_>) -> Option<f64> {
     let is_apart = seen_at_the_receiver(evidence).is_none();
     let others = sent_to_others(evidence).filter(|others| is_apart && *others > MIN_OTHER_BYTES)?;
