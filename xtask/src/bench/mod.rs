@@ -42,7 +42,7 @@ use self::checkpoint::{Checkpoint, RunKey};
 use self::machine::TestMachine;
 use self::peers::BenchPeers;
 use self::program::Contender;
-use self::series::{CellSeries, ContenderSeries};
+use self::series::{CellSeries, ContenderSeries, FAR_BEHIND, SECOND_NARROWING};
 use self::statistics::XorShift64;
 use crate::workspace;
 
@@ -118,11 +118,12 @@ fn measure(
         let mut order: Vec<&BenchCell> = cells.iter().collect();
         random.shuffle(&mut order);
         for cell in order {
-            let first = arguments.narrow_after.filter(|first| round >= *first);
-            let first = first.map(|first| collect(cell.clone(), peers, first, checkpoint));
-            let left_out = first.as_ref().map(CellSeries::far_behind).unwrap_or_default();
             let mut contenders = contenders(cell, peers);
-            contenders.retain(|contender| !left_out.contains(&contender.label().as_str()));
+            for (rounds, factor) in narrowings(arguments.narrow_after).filter(|(rounds, _)| round >= *rounds) {
+                let first = collect(cell.clone(), peers, rounds, checkpoint);
+                let left_out = first.far_behind(factor);
+                contenders.retain(|contender| !left_out.contains(&contender.label().as_str()));
+            }
             random.shuffle(&mut contenders);
             for contender in contenders {
                 let key: RunKey = (cell.name.clone(), contender.label(), round);
@@ -137,6 +138,11 @@ fn measure(
     }
     progress("");
     Ok(())
+}
+
+/// Returns the rounds after which contenders are left out, each with the factor by which those are behind.
+fn narrowings(after: Option<usize>) -> impl Iterator<Item = (usize, f64)> {
+    after.into_iter().flat_map(|first| [first, first * SECOND_NARROWING]).zip(FAR_BEHIND)
 }
 
 fn contenders<'a>(cell: &BenchCell, peers: &'a BenchPeers) -> Vec<Contender<'a>> {

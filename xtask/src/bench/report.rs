@@ -4,7 +4,7 @@ use super::arguments::BenchArguments;
 use super::cell;
 use super::machine::TestMachine;
 use super::peers::BenchPeers;
-use super::series::{CellSeries, FAR_BEHIND};
+use super::series::{CellSeries, FAR_BEHIND, SECOND_NARROWING};
 use super::tables;
 
 /// Formats the whole document.
@@ -44,11 +44,13 @@ pub(super) fn document(
     )
 }
 
-/// Describes the rounds of the programs that cannot win.
+/// Describes the rounds of the contenders that cannot decide a cell.
 fn narrowed(after: usize) -> String {
+    let [far, near] = FAR_BEHIND;
+    let later = after * SECOND_NARROWING;
     format!(
-        "; programs whose median was {FAR_BEHIND} times worse than that of the best of the others after {after} rounds have no \
-         further ones in that cell"
+        "; programs {far} times worse than the best of the others after {after} rounds, or {near} times after {later}, have no \
+         further ones in that cell, and neither have linerate and the bare loop with options that far behind linerate's best"
     )
 }
 
@@ -95,10 +97,10 @@ mod tests {
         let text = document(&machine, &BenchArguments::default(), &peers, &cells);
         assert!(text.contains("| linerate | `linerate` |\n| xfr | not run: no network |\n"), "{text}");
         assert!(text.contains("Written by `cargo xtask bench` on 2026-01-01."), "{text}");
-        assert!(!text.contains("further ones"), "{text}");
+        assert!(!text.contains("no further"), "{text}");
         let arguments = BenchArguments { narrow_after: Some(2), ..BenchArguments::default() };
         assert!(
-            document(&machine, &arguments, &peers, &cells).contains("after 2 rounds have no further ones"),
+            document(&machine, &arguments, &peers, &cells).contains("after 2 rounds, or 1.15 times after 6,"),
             "{text}"
         );
     }

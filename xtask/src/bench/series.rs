@@ -5,8 +5,12 @@ use super::figures::{BenchRun, Figure};
 use super::program::Dialect;
 use super::statistics::{MedianEstimate, bootstrap_median, median, ratios};
 
-/// Factor in the deciding figure, to the best of the others, beyond which a contender needs no further rounds.
-pub(super) const FAR_BEHIND: f64 = 1.3;
+/// Factors in the deciding figure beyond which a contender needs no further rounds: after the rounds of `--narrow-after`,
+/// and after [`SECOND_NARROWING`] times as many.
+pub(super) const FAR_BEHIND: [f64; 2] = [1.3, 1.15];
+
+/// Rounds before the second narrowing, in rounds before the first.
+pub(super) const SECOND_NARROWING: usize = 3;
 
 /// Rounds of one contender; `None` where a run failed.
 pub(super) struct ContenderSeries {
@@ -35,6 +39,11 @@ pub(super) enum CellOutcome {
 }
 
 impl ContenderSeries {
+    /// Returns true if the program runs with more than its defaults.
+    fn has_options(&self) -> bool {
+        self.label != self.program
+    }
+
     /// Returns the values of a figure, one per round.
     pub(super) fn values(&self, figure: Figure) -> Vec<Option<f64>> {
         self.runs.iter().map(|run| run.as_ref().and_then(|run| run.get(figure))).collect()
@@ -80,24 +89,35 @@ impl CellSeries {
         if more_is_better { known.max_by(order) } else { known.min_by(order) }.map(|(_, contender)| contender)
     }
 
-    /// Returns the labels of the programs that cannot become the best of the others any more: those [`FAR_BEHIND`] it.
-    pub(super) fn far_behind(&self) -> Vec<&str> {
+    /// Returns the labels of the contenders that cannot decide the cell any more: programs whose figure is `factor` times
+    /// worse than the best of the others, linerate with options that are that far behind its best, and bare loops that
+    /// receive as neither of those does.
+    pub(super) fn far_behind(&self, factor: f64) -> Vec<&str> {
         let (figure, more_is_better) = self.deciding();
-        let Some(best) = self.best_peer().and_then(|peer| peer.median(figure)) else { return Vec::new() };
-        let is_far = |contender: &&ContenderSeries| {
-            let is_peer = contender.program != "linerate" && contender.dialect != Dialect::Bare;
-            let behind = |value: f64| if more_is_better { best / value } else { value / best };
-            is_peer && contender.median(figure).is_some_and(|value| behind(value) > FAR_BEHIND)
+        let value = |contender: &ContenderSeries| contender.median(figure);
+        let is_behind = |best: Option<&ContenderSeries>, contender: &ContenderSeries| {
+            let values = best.and_then(value).zip(value(contender));
+            values.is_some_and(|(best, value)| if more_is_better { best / value } else { value / best } > factor)
+        };
+        let is_far = |contender: &&ContenderSeries| match (contender.program, contender.dialect) {
+            (_, Dialect::Bare) => self.receives_as_left_out(contender, |own| is_behind(self.own(), own)),
+            ("linerate", _) => is_behind(self.own(), contender),
+            _ => is_behind(self.best_peer(), contender),
         };
         self.contenders.iter().filter(is_far).map(|contender| contender.label.as_str()).collect()
     }
 
+    /// Returns true if linerate with the options of the loop `bare` runs in this cell and is left out.
+    fn receives_as_left_out(&self, bare: &ContenderSeries, is_left_out: impl Fn(&ContenderSeries) -> bool) -> bool {
+        let mut own = self.contenders.iter().filter(|contender| contender.program == "linerate");
+        own.any(|own| own.has_options() == bare.has_options() && is_left_out(own))
+    }
+
     /// Returns the bare loop that receives as [`CellSeries::own`] does.
     pub(super) fn bare(&self) -> Option<&ContenderSeries> {
-        let has_options = |contender: &ContenderSeries| contender.label != contender.program;
-        let own = self.own().map(has_options)?;
+        let own = self.own().map(ContenderSeries::has_options)?;
         let mut loops = self.contenders.iter().filter(|contender| contender.dialect == Dialect::Bare);
-        loops.rfind(|bare| !self.cell.is_transfer() || self.cell.is_udp() || has_options(bare) == own)
+        loops.rfind(|bare| !self.cell.is_transfer() || self.cell.is_udp() || bare.has_options() == own)
     }
 
     /// Returns the outcome of the deciding figure; `None` where one side is missing.
@@ -176,8 +196,27 @@ pub(super) mod tests {
             ("xfr", Dialect::Xfr, 10.0),
             ("bare loop", Dialect::Bare, 2.0),
         ];
-        assert_eq!(series("tcp-p1-up", &values).far_behind(), ["iperf3"]);
-        assert_eq!(series("tcp-100M", &values).far_behind(), ["xfr"]);
-        assert!(series("tcp-100M", &values[..1]).far_behind().is_empty());
+        assert_eq!(series("tcp-p1-up", &values).far_behind(1.3), ["iperf3"]);
+        assert_eq!(series("tcp-p1-up", &values).far_behind(1.15), ["iperf3", "riperf3"]);
+        assert_eq!(series("tcp-100M", &values).far_behind(1.3), ["xfr"]);
+        assert!(series("tcp-100M", &values[..1]).far_behind(1.3).is_empty());
+    }
+
+    #[test]
+    fn defaults_far_behind_better_options_are_left_out_with_their_bare_loop() {
+        let values = [
+            ("linerate", Dialect::Iperf3, 5.0),
+            ("linerate", Dialect::Iperf3, 10.0),
+            ("bare loop", Dialect::Bare, 9.0),
+            ("bare loop", Dialect::Bare, 11.0),
+        ];
+        let mut series = series("tcp-p1-up", &values);
+        for contender in [1, 3] {
+            series.contenders[contender].label += " -x";
+        }
+        assert_eq!(series.far_behind(1.3), ["linerate", "bare loop"]);
+        assert!(series.far_behind(2.5).is_empty());
+        series.contenders[2].label += " -y";
+        assert_eq!(series.far_behind(1.3), ["linerate"], "both loops receive with options");
     }
 }
