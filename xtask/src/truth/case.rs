@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use linerate_model::diagnosis::{Confidence, GoodputEstimate};
+use linerate_units::BitRate;
 use serde_json::{Value, json};
 
 use super::arguments::KeptParts;
@@ -123,7 +124,13 @@ impl TruthCase {
             (true, true) => "✓",
             (true, false) => "✗",
         };
-        format!("{mark} case {}: {}; reported {}", self.index, self.figures(), self.said())
+        let without = self.verdict.as_ref().and_then(|verdict| verdict.without);
+        let mbit = |rate: BitRate| rate.bits_per_second() / 1e6;
+        let without = without.map_or(String::new(), |estimate| {
+            let [expected, low, high] = [estimate.expected, estimate.low, estimate.high].map(mbit);
+            format!(", without it {expected:.2} ({low:.2} to {high:.2})")
+        });
+        format!("{mark} case {}: {}; reported {}{without}", self.index, self.figures(), self.said())
     }
 
     /// Truth with the goodputs that show it.

@@ -173,7 +173,8 @@ fn remove_link_keys(path: &mut Table, keys: &[&str]) {
     }
 }
 
-/// Gives each queue twice the product of its rate and the path's round trip, and at least 50 packets.
+/// Gives each queue twice the product of its rate and the path's round trip, and at least 50 packets. `sfq` holds at most 127
+/// packets of a flow whatever its limit is: it becomes one queue for all.
 fn enlarge_buffers(path: &mut Table) {
     let Ok(read) = PathDescription::parse("path", &super::text::text(path)) else { return };
     let fastest = |link: &linerate_lab::description::EmulatedLink| link.forward.rate.max(link.backward.rate);
@@ -187,6 +188,9 @@ fn enlarge_buffers(path: &mut Table) {
         link_tables(link, &mut |table| {
             if let Some(buffer) = table.get_mut("buffer") {
                 *buffer = format!("{} B", size.get()).into();
+            }
+            if let Some(queue) = table.get_mut("queue").filter(|queue| queue.as_str() == Some("sfq")) {
+                *queue = "fifo".into();
             }
         });
     }
@@ -346,6 +350,17 @@ to = "far"
         assert_eq!(at(&without(RemovableCause::Loss), "link/0/backward/loss"), false.into());
         let plain = at(&without(RemovableCause::ApplicationPacing), "scenario");
         assert_eq!(plain, "iperf3 -c far -t 4 -C cubic -w 64K --fq-rate 20M".into());
+    }
+
+    #[test]
+    fn a_queue_with_a_limit_of_its_own_is_replaced_by_a_larger_one() {
+        for (queue, larger) in [("sfq", "fifo"), ("codel", "codel")] {
+            let mut path: Table = PATH.parse().expect("TOML");
+            links(&mut path).next().expect("a link").insert("queue".to_owned(), queue.into());
+            let mut removed = RemovableCause::BufferTooSmall.removed_from(&path);
+            let link = links(&mut removed).next().expect("a link");
+            assert_eq!(link.get("queue").and_then(Value::as_str), Some(larger));
+        }
     }
 
     #[test]
