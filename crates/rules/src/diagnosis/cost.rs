@@ -2,7 +2,7 @@
 
 use linerate_analysis::formulas::loss_limited_rate;
 use linerate_model::diagnosis::{BoundKind, Cause, SenderState};
-use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
+use linerate_units::{ByteCount, Ratio, SegmentCount};
 
 use super::counterfactual::time_in;
 use super::evidence::TransferEvidence;
@@ -245,7 +245,8 @@ impl<'e, 'o> Costs<'e, 'o> {
             .congestion_window
             .zip(self.evidence.bandwidth_delay_product())
             .is_some_and(|(window, product)| window >= product);
-        if has_grown { CostKind::Nothing } else { self.for_share(1.0 - self.held()) }
+        // A larger window only waits longer where acknowledgements fill their direction.
+        if has_grown || self.evidence.fills_reverse() { CostKind::Nothing } else { self.for_share(1.0 - self.held()) }
     }
 
     fn share_of(&self, read: fn(&linerate_model::limit::LimitShares) -> Ratio) -> f64 {
@@ -293,7 +294,13 @@ impl<'e, 'o> Costs<'e, 'o> {
             return self.whole();
         }
         if let Some((_, rate)) = self.evidence.overfilling_write() {
-            return CostKind::TimeShare { share: 1.0, rate: rate.bits_per_second() };
+            // Its pauses are as long as round trips are.
+            let (stretch, _) =
+                if self.evidence.lengthens_round_trips() { self.evidence.stretches() } else { (1.0, 1.0) };
+            return CostKind::TimeShare {
+                share: 1.0,
+                rate: (rate.bits_per_second() / stretch.max(1.0)).max(self.steady),
+            };
         }
         self.for_share(self.share_of(|shares| shares.send_buffer))
     }
@@ -441,11 +448,8 @@ impl<'e, 'o> Costs<'e, 'o> {
         if self.evidence.is_full() { CostKind::Nothing } else { self.whole() }
     }
 
-    /// Acknowledgements limit where their rate fills the reverse direction: one for two segments, 66 bytes each.
+    /// Acknowledgements limit where their rate fills the reverse direction, or where they wait there.
     fn acknowledgements(&self) -> CostKind {
-        let back = self.evidence.capacity_back.map(BitRate::bits_per_second);
-        let segment = self.evidence.segment.map(|segment| f64::from(segment.get()));
-        let allowed = back.zip(segment).map(|(back, segment)| back / 66.0 * 2.0 * segment);
         // Acknowledgements that queue lengthen every round trip, although the path of the data is not full.
         // Other traffic's queue there shows at rest, beyond the time that a probe takes to send.
         let path = self.evidence.observation.path.as_ref();
@@ -462,12 +466,8 @@ impl<'e, 'o> Costs<'e, 'o> {
         let waits = !self.evidence.is_full()
             && (varies
                 || self.evidence.has_standing_queue()
-                || self.evidence.waits_in_reverse()
+                || self.evidence.lengthens_round_trips()
                 || self.evidence.waits_beyond_the_queue());
-        if waits || allowed.is_some_and(|allowed| self.steady >= MIN_REACHED_SHARE * allowed) {
-            self.whole()
-        } else {
-            CostKind::Nothing
-        }
+        if waits || self.evidence.fills_reverse() { self.whole() } else { CostKind::Nothing }
     }
 }

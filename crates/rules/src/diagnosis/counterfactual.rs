@@ -38,10 +38,12 @@ pub(super) struct Counterfactuals<'a> {
     elapsed: f64,
     base: Option<Duration>,
     segment: Option<Mss>,
-    /// Loaded round trip as a multiple of that of full packets at rest.
-    stretch: f64,
-    /// True where acknowledgements wait on their way.
-    waits_in_reverse: bool,
+    /// Loaded round trip as a multiple of that of full packets at rest, as it is and with acknowledgements that take no time.
+    stretches: (f64, f64),
+    /// True where acknowledgements make round trips longer.
+    is_lengthened: bool,
+    /// Rate at which acknowledgements that do so fill the reverse direction; 0 where it is unknown.
+    acknowledged: f64,
     /// True where the send buffer or late acknowledgements make the sender send in bursts.
     bursts: bool,
     pub(super) bounds: &'a [ThroughputBound],
@@ -57,12 +59,11 @@ impl<'a> Counterfactuals<'a> {
     ) -> Self {
         let (steady, whole) = (evidence.steady.bits_per_second(), evidence.goodput.bits_per_second());
         let elapsed = evidence.observation.elapsed.as_secs_f64();
-        let round_trips = evidence.loaded.zip(evidence.rest_of_full_packets());
-        let stretch =
-            round_trips.map_or(1.0, |((loaded, _), rest)| loaded.as_secs_f64() / rest.as_secs_f64().max(1e-9));
-        let (base, segment, waits_in_reverse) = (evidence.base, evidence.segment, evidence.waits_in_reverse());
+        let (base, segment) = (evidence.base, evidence.segment);
+        let (stretches, is_lengthened) = (evidence.stretches(), evidence.lengthens_round_trips());
+        let acknowledged = evidence.acknowledged_rate().filter(|_| is_lengthened).map_or(0.0, BitRate::bits_per_second);
         let bursts = evidence.overfilling_write().is_some() || evidence.late_acknowledgements().is_some();
-        Self { steady, whole, elapsed, base, segment, stretch, waits_in_reverse, bursts, bounds, all }
+        Self { steady, whole, elapsed, base, segment, stretches, is_lengthened, acknowledged, bursts, bounds, all }
     }
 
     /// Lowest bound of the resources that stay without these causes; `None` where none is known, or where the path behind
@@ -83,6 +84,10 @@ impl<'a> Counterfactuals<'a> {
     /// Rate that a cause allows where everything else would reach `other`.
     fn alone(&self, cost: &CauseCost, other: f64) -> f64 {
         match cost.kind {
+            // A window that waits for its acknowledgements carries more where it is larger, until they fill their direction.
+            CostKind::TimeShare { .. } if cost.cause == Cause::Asymmetric && self.acknowledged > 0.0 => {
+                other.min(self.acknowledged)
+            }
             CostKind::TimeShare { share, rate } => share * rate.min(other) + (1.0 - share) * other,
             CostKind::Stalled { share } | CostKind::Waiting { share } => other * (1.0 - share),
             CostKind::LossShare { alone, .. } => other.min(alone),
@@ -106,9 +111,12 @@ impl<'a> Counterfactuals<'a> {
         let others = others.filter(|cost| !(is_lossless && cost.cause == Cause::SackOff));
         let others = others.filter(|cost| removed.iter().all(|gone| gone.cause != cost.cause && !gone.covers(cost)));
         // Nor do round trips wait behind it, or acknowledgements in a narrow direction: a window allows more.
-        let is_shorter =
-            is_freed || self.waits_in_reverse && removed.iter().any(|cost| cost.cause == Cause::Asymmetric);
-        let stretch = if is_shorter { self.stretch } else { 1.0 };
+        let is_quick = self.is_lengthened && removed.iter().any(|cost| cost.cause == Cause::Asymmetric);
+        let stretch = match (is_freed, is_quick) {
+            (_, true) => self.stretches.1,
+            (true, false) => self.stretches.0,
+            (false, false) => 1.0,
+        };
         let repairs = removed.iter().find(|cost| cost.cause == Cause::SackOff).map_or(0.0, |cost| cost.share());
         let changed = others.map(|cost| cost.without_queue(stretch).without_repairs(repairs));
         Some(changed.map(|cost| self.alone(&cost, hard)).fold(hard, f64::min))

@@ -4,6 +4,7 @@
 //! none. `counterfactual` estimates the goodput without each cause found, and `ranking` puts the one first whose
 //! removal gains most.
 
+mod acknowledgements;
 mod bounds;
 mod capacity;
 mod cost;

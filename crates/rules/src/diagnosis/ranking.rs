@@ -63,14 +63,15 @@ pub(super) fn ranked(
             costed.iter().filter_map(|one| one.cost).any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));
         // So may what stretches the round trip that each repair takes.
         let repairs = first.cause == Cause::SackOff && (loses || evidence.waits_in_reverse());
-        // A cause of all losses, or a limit of a host, holds the window, with other traffic or without.
+        // A cause of all losses, or a limit of a host, holds the window, with other traffic or late acknowledgements or without.
         let is_hidden = |one: &CostedVerdict| {
             one.cost.is_some_and(|cost| match cost.kind {
                 CostKind::LossShare { share, .. } | CostKind::TimeShare { share, .. } => share >= MIN_RIVAL_SHARE,
                 _ => false,
             })
         };
-        let shares = first.cause == Cause::CrossTraffic && costed.iter().any(is_hidden);
+        let others = || costed.iter().filter(|one| one.verdict.cause != first.cause);
+        let shares = matches!(first.cause, Cause::CrossTraffic | Cause::Asymmetric) && others().any(is_hidden);
         let is_certain = is_consistent && pair.is_none() && !repairs && !shares;
         let is_held = costed.iter().any(is_hidden);
         first.confidence = confidence(first, gains, evidence, (is_certain, is_held));

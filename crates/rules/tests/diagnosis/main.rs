@@ -6,6 +6,7 @@ mod chance;
 mod hosts;
 mod kernel_events;
 mod limits;
+mod pairs;
 mod queues;
 mod waits;
 mod windows;

@@ -6,8 +6,6 @@ use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::text::{VerdictBuilder, percent_of, rate, size, time, verdict};
 
-/// Ethernet's 14 bytes, IPv4's 20 and TCP's 32.
-const ACKNOWLEDGEMENT_BITS: f64 = 66.0 * 8.0;
 /// Share of the reverse capacity from which acknowledgements limit.
 const MIN_REVERSE_SHARE: f64 = 0.2;
 
@@ -23,11 +21,9 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    let (there, segment) = (evidence.capacity?, evidence.segment?);
+    let there = evidence.capacity?;
     let Some(back) = evidence.capacity_back else { return by_its_wait(evidence) };
-    // One acknowledgement for two segments (RFC 9293 section 3.8.6.3), with Ethernet's header and TCP's timestamps.
-    let acknowledgements = there.bits_per_second() / (2.0 * 8.0 * f64::from(segment.get()));
-    let share = acknowledgements * ACKNOWLEDGEMENT_BITS / back.bits_per_second();
+    let share = there.bits_per_second() / evidence.acknowledged_rate()?.bits_per_second();
     if share < MIN_REVERSE_SHARE {
         return None;
     }

@@ -1,0 +1,54 @@
+//! Pairs of causes: what the removal of each gains while the other one stays.
+
+use super::*;
+
+/// Expected goodput without the cause of this verdict, in Mbit/s.
+fn without(observation: &TransferObservation, cause: Cause) -> f64 {
+    let verdicts = diagnose(observation).verdicts;
+    let verdict = verdicts.iter().find(|verdict| verdict.cause == cause).expect("a verdict");
+    verdict.without.expect("the path is known").expected.bits_per_second() / 1e6
+}
+
+/// Transfer of this rate through a fixed receive buffer, with this reverse direction. Rates in Mbit/s.
+fn windowed(megabits: f64, back: f64, change: impl Fn(&mut TransferShape)) -> TransferObservation {
+    let shape = |shape: &mut TransferShape| {
+        (shape.megabits, shape.receive_window) = (megabits, 0.9);
+        change(shape);
+        (shape.in_flight, shape.congestion_window) = (shape.window, shape.window * 2);
+    };
+    changed(shaped(shape), |o| {
+        o.asked.buffer = Some(ByteCount::new(1));
+        path(o).with_acknowledgements.capacity = Some(capacity(back));
+    })
+}
+
+#[test]
+fn a_window_behind_acknowledgements_that_fill_their_direction_gains_less_than_they_do() {
+    // A window takes 57 ms instead of 20; acknowledgements of 85 Mbit/s fill 2 Mbit/s.
+    let waiting = |back: f64| {
+        windowed(90.0, back, |shape| {
+            (shape.queue, shape.window, shape.buffers) = (Duration::from_millis(37), 641_000, (2_000_000, false));
+        })
+    };
+    let filled = waiting(2.0);
+    let first = diagnose(&filled).verdicts.swap_remove(0);
+    assert_eq!((first.cause, first.confidence), (Cause::Asymmetric, Confidence::Medium));
+    assert!(without(&filled, Cause::Asymmetric) > 2.0 * without(&filled, Cause::SocketBuffer));
+    assert_eq!(causes(&waiting(100.0))[0], Cause::SocketBuffer);
+}
+
+#[test]
+fn a_window_of_a_segment_waits_for_the_time_of_an_acknowledgement() {
+    // 66 bytes take 6.2 of the 7.6 ms. Acknowledgements of larger windows fill their direction at 3.7 Mbit/s.
+    let waiting = |back: f64| {
+        windowed(1.5, back, |shape| {
+            (shape.round_trip, shape.capacity) = (Duration::from_micros(7600), 14.0);
+            (shape.window, shape.buffers) = (1448, (8192, false));
+        })
+    };
+    let slow = waiting(0.088);
+    assert_eq!(causes(&slow)[0], Cause::Asymmetric);
+    let (acknowledged, windowed) = (without(&slow, Cause::Asymmetric), without(&slow, Cause::SocketBuffer));
+    assert!((4.5..5.5).contains(&acknowledged) && (3.4..4.0).contains(&windowed), "{acknowledged}, {windowed}");
+    assert_eq!(causes(&waiting(8.8))[0], Cause::SocketBuffer);
+}
