@@ -13,6 +13,8 @@ const KINDS: [&str; 6] = ["tbf", "htb", "hfsc", "fq", "cake", "netem"];
 const MIN_CARRIED_SHARE: f64 = 0.5;
 /// Goodput that a limit explains, as a share of the payload that it lets pass.
 const EXPLAINED: core::ops::RangeInclusive<f64> = 0.9..=1.1;
+/// Goodput as a share of the payload that a limit lets pass, from which it limits where its queue drops what is lost.
+const MIN_LOSSY_SHARE: f64 = 0.5;
 /// Share of the samples at which packets waited from which a queue was present.
 const MIN_BACKLOG_SHARE: f64 = 0.3;
 /// Measured capacity that is the limit of a queue which the search passed, as a share of that limit: a queue that paces each
@@ -79,12 +81,22 @@ impl<'o> TransferEvidence<'o> {
         let explains = |rate: BitRate| EXPLAINED.contains(&(rate.bits_per_second() / payload.bits_per_second()));
         // Others' packets in the same queue take their part of it.
         let is_shared = !limit.per_flow && EXPLAINED.contains(&used);
-        (explains(self.steady) || explains(self.goodput) || is_shared).then_some(LimitingQueue {
+        // What its queue drops keeps the transfer below its limit.
+        let is_lossy = is_measured && self.steady >= payload * MIN_LOSSY_SHARE && self.loses_in_own_queue();
+        (explains(self.steady) || explains(self.goodput) || is_shared || is_lossy).then_some(LimitingQueue {
             queue,
             limit,
             payload,
             used,
         })
+    }
+
+    /// True when the sending host's own queues dropped most of what was retransmitted. A packet may be counted by a queue and by
+    /// the one above it.
+    fn loses_in_own_queue(&self) -> bool {
+        let queues = self.host(TransferEnd::Sender).and_then(|host| host.queues.as_ref());
+        let dropped = queues.into_iter().flatten().map(|queue| queue.dropped_packets).max().unwrap_or_default();
+        self.retransmits.is_some_and(|sent| dropped > 0 && dropped * 2 >= sent.get())
     }
 
     /// Payload share of a full packet with the header that a queue counts.

@@ -91,6 +91,27 @@ fn a_search_through_a_queue_of_the_host_measures_no_queue_of_the_path() {
 }
 
 #[test]
+fn a_queue_of_the_host_that_drops_what_is_lost_limits_below_its_rate() {
+    let own = |dropped_packets: u64, bits_per_second: u64| {
+        changed(dropped(7, 40), |o| {
+            // The search found 297 Mbit/s of IP packets: the limit less Ethernet's headers.
+            let limit = QueueRateLimit { bits_per_second, per_flow: false };
+            let class = QueueEvidence {
+                kind: "htb".to_owned(),
+                limit: Some(limit),
+                sent_bytes: 310_000_000,
+                ..QueueEvidence::default()
+            };
+            let queue = QueueEvidence { kind: "fq_codel".to_owned(), dropped_packets, ..QueueEvidence::default() };
+            o.sender.as_mut().expect("there").queues = Some(vec![class, queue]);
+        })
+    };
+    assert_eq!(causes(&own(40, 300_000_000))[0], Cause::SenderQueue);
+    assert_ne!(causes(&own(10, 300_000_000))[0], Cause::SenderQueue, "most of 60 were lost elsewhere");
+    assert_ne!(causes(&own(40, 600_000_000))[0], Cause::SenderQueue, "the path carries less than it");
+}
+
+#[test]
 fn what_slow_start_lost_at_once_refutes_no_loss_of_the_path() {
     let losing = |overshot: u64| {
         let shape = |shape: &mut TransferShape| {
