@@ -29,6 +29,9 @@ const MIN_POLICED_SHARE: f64 = 0.05;
 /// Share of a policer's rate from which a transfer meets it again and again.
 const MIN_MET_SHARE: f64 = 0.5;
 
+/// Share of the time in which a window grows, from which nobody else holds it.
+const MIN_GROWING_SHARE: f64 = 0.95;
+
 /// Share of the time in waits beyond which a thread's own speed is unknown.
 const MAX_WAITING_SHARE: f64 = 0.95;
 
@@ -433,10 +436,19 @@ impl<'e, 'o> Costs<'e, 'o> {
         if self.evidence.is_full() && is_alone && !super::rules::passes_both_hosts(self.evidence) {
             return CostKind::OtherTraffic { rate: 0.0 };
         }
+        if self.grows_freely() {
+            return CostKind::OtherTraffic { rate: 0.0 };
+        }
         let received = super::rules::others_share(self.evidence).unwrap_or_default();
         let more = super::rules::shared_at_the_sender(self.evidence).unwrap_or_default().max(received);
         // Both are counted over the whole transfer.
         CostKind::OtherTraffic { rate: more * self.evidence.goodput.bits_per_second() }
+    }
+
+    /// True when the window has grown without a loss or a queue since slow start: what others send takes nothing from it.
+    fn grows_freely(&self) -> bool {
+        let grows = time_in(&self.states, &[SenderState::CongestionWindow, SenderState::SlowStart]);
+        self.evidence.loses_only_in_slow_start() && !self.evidence.is_full() && grows >= MIN_GROWING_SHARE
     }
 
     fn duplicated(&self) -> CostKind {

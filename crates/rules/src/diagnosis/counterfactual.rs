@@ -46,6 +46,8 @@ pub(super) struct Counterfactuals<'a> {
     acknowledged: f64,
     /// True where the send buffer or late acknowledgements make the sender send in bursts.
     bursts: bool,
+    /// Share of the path's rate that the transfer reaches with the path's queue.
+    filled: f64,
     pub(super) bounds: &'a [ThroughputBound],
     pub(super) all: &'a [CostedVerdict],
 }
@@ -63,7 +65,23 @@ impl<'a> Counterfactuals<'a> {
         let (stretches, is_lengthened) = (evidence.stretches(), evidence.lengthens_round_trips());
         let acknowledged = evidence.acknowledged_rate().filter(|_| is_lengthened).map_or(0.0, BitRate::bits_per_second);
         let bursts = evidence.overfilling_write().is_some() || evidence.late_acknowledgements().is_some();
-        Self { steady, whole, elapsed, base, segment, stretches, is_lengthened, acknowledged, bursts, bounds, all }
+        // Where a small buffer was found, its verdict has the cost.
+        let is_found = all.iter().any(|one| one.verdict.cause == Cause::BufferTooSmall);
+        let filled = if is_found { 1.0 } else { evidence.filled_share() };
+        Self {
+            steady,
+            whole,
+            elapsed,
+            base,
+            segment,
+            stretches,
+            is_lengthened,
+            acknowledged,
+            bursts,
+            filled,
+            bounds,
+            all,
+        }
     }
 
     /// Lowest bound of the resources that stay without these causes; `None` where none is known, or where the path behind
@@ -77,7 +95,12 @@ impl<'a> Counterfactuals<'a> {
         }
         // Losses count by the verdicts that name them, not by the formula for all of them.
         let stays = |kind: BoundKind| kind != BoundKind::Loss && removed.iter().all(|cost| !cost.own.contains(&kind));
-        let rates = self.bounds.iter().filter(|one| stays(one.kind)).map(|one| one.rate.bits_per_second());
+        // A path whose queue is small is not filled, once nothing else holds the transfer back.
+        let is_answer = |cost: &&CauseCost| cost.cause == Cause::CongestionControl;
+        let filled = if removed.iter().any(is_answer) { 1.0 } else { self.filled };
+        let share = |kind: BoundKind| if kind == BoundKind::Path { filled } else { 1.0 };
+        let rates = self.bounds.iter().filter(|one| stays(one.kind));
+        let rates = rates.map(|one| one.rate.bits_per_second() * share(one.kind));
         rates.min_by(f64::total_cmp).map(|rate| rate.max(self.steady))
     }
 

@@ -15,6 +15,8 @@ use super::evidence::TransferEvidence;
 use super::losses::{MIN_OVERSHOOT, flight, retransmitted, window_at_loss};
 use super::path_loss::OwnLoss;
 
+/// Segments lost at once, from which a queue overflowed: one that drops early drops one or two.
+const MIN_OVERFLOW: u64 = 3;
 /// Probability up to which a position of random losses is no chance.
 const MAX_CHANCE: f64 = 0.05;
 /// Share of the bandwidth-delay product up to which the window at the loss is far below it.
@@ -80,10 +82,16 @@ impl TransferEvidence<'_> {
         Ratio::of(grows.as_secs_f64(), half.as_secs_f64()).map_or(0.0, Ratio::get)
     }
 
-    /// Bytes that the search for the capacity made wait before packets were lost; `None` where it filled no queue.
-    pub(super) fn queue_of_search(&self) -> Option<ByteCount> {
-        let found = self.path()?.capacity.as_ref().filter(|found| !found.at_least && found.shared == Some(false))?;
-        Some(self.capacity? * Duration::from_nanos(found.queueing_ns?))
+    /// True when each connection lost segments in its first packets alone, at a window that the queue of the search does not
+    /// hold: that many at once overflow it.
+    pub(super) fn overflows_early(&self) -> bool {
+        let Some(queue) = self.queue_of_search() else { return false };
+        let all = self.observation.connections.iter().map(|connection| {
+            let overflows = |found: &EarlyLoss| found.chance <= MAX_CHANCE && found.window > queue;
+            first_loss(connection).filter(overflows).map(|found| found.lost)
+        });
+        let lost: Option<u64> = all.sum();
+        lost.is_some_and(|lost| lost >= MIN_OVERFLOW && self.retransmits == Some(SegmentCount::new(lost)))
     }
 
     fn is_held(&self) -> bool {

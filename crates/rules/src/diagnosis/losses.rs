@@ -104,17 +104,37 @@ impl LossAttribution {
 }
 
 impl TransferEvidence<'_> {
+    /// Attributes the loss events of this transfer by their windows and queues alone.
+    pub(super) fn loss_events(&self) -> LossAttribution {
+        LossAttribution::of(&self.observation.connections, self.base, self.bandwidth_delay_product())
+    }
+
     /// Attributes the loss events of this transfer. What the path loses without a full queue decides where it is known.
     pub(crate) fn losses(&self) -> LossAttribution {
-        let found = LossAttribution::of(&self.observation.connections, self.base, self.bandwidth_delay_product());
+        let found = self.loss_events();
         match self.own_loss() {
             OwnLoss::Confirmed => LossAttribution { queue: 0, window: 0, random: found.events() },
             OwnLoss::Refuted => LossAttribution { window: found.window + found.random, random: 0, ..found },
             OwnLoss::Unknown if self.loses_at_any_window() => {
                 LossAttribution { queue: 0, window: 0, random: found.events() }
             }
+            OwnLoss::Unknown if self.has_met_sufficient_queue() => {
+                let window = found.window.min(self.overshoots().1);
+                LossAttribution { window, random: found.random + found.window - window, ..found }
+            }
+            OwnLoss::Unknown if self.overflows_early() => {
+                LossAttribution { queue: 0, window: found.events(), random: 0 }
+            }
             OwnLoss::Unknown => found,
         }
+    }
+
+    /// True when the path's queue holds what one flow needs, and this transfer met it: it dropped nothing of what was lost
+    /// without it.
+    fn has_met_sufficient_queue(&self) -> bool {
+        let met = self.longest_queueing().zip(self.capacity).map(|(longest, capacity)| capacity * longest);
+        let is_met = self.queue_of_search().zip(met).is_some_and(|(queue, met)| met * 2 >= queue);
+        is_met && self.searched_queue_suffices()
     }
 
     /// Returns the segments that slow start lost at once in the first events of the connections, and the number of these

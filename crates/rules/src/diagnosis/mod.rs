@@ -24,6 +24,7 @@ mod ranking;
 mod receiver_wait;
 mod remedy;
 mod rules;
+mod searched_queue;
 mod states;
 mod steady;
 mod text;

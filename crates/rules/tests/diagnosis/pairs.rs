@@ -52,3 +52,23 @@ fn a_window_of_a_segment_waits_for_the_time_of_an_acknowledgement() {
     assert!((4.5..5.5).contains(&acknowledged) && (3.4..4.0).contains(&windowed), "{acknowledged}, {windowed}");
     assert_eq!(causes(&waiting(8.8))[0], Cause::SocketBuffer);
 }
+
+#[test]
+fn without_its_limit_a_flow_does_not_fill_a_path_with_a_small_queue() {
+    let paced = |control: &'static str, queue: Option<u64>, connections: usize| {
+        let observation = changed(shaped(|shape| (shape.control, shape.connections) = (control, connections)), |o| {
+            let each = 92e6 / SegmentCount::new(connections as u64).as_f64();
+            senders(o, |info| info.max_pacing_rate = Some(BitRate::from_bits_per_second(each)));
+            path(o).with_data.capacity.as_mut().expect("there").queueing_ns = queue.map(|millis| millis * 1_000_000);
+        });
+        assert_eq!(causes(&observation)[0], Cause::SocketPacing);
+        without(&observation, Cause::SocketPacing)
+    };
+    // A queue of a twentieth of the 20 ms holds CUBIC at less than half of the 287 Mbit/s.
+    assert!((110.0..140.0).contains(&paced("cubic", Some(1), 1)), "{}", paced("cubic", Some(1), 1));
+    assert!(paced("cubic", Some(4), 1) > 1.3 * paced("cubic", Some(1), 1));
+    assert!(paced("cubic", Some(1), 16) > 1.3 * paced("cubic", Some(1), 1), "sixteen need a quarter of it");
+    for (control, queue) in [("cubic", Some(20)), ("cubic", None), ("bbr", Some(1))] {
+        assert!(paced(control, queue, 1) > 270.0, "{control} {queue:?}");
+    }
+}

@@ -24,7 +24,7 @@ fn a_queue_that_drops_early_is_no_small_buffer() {
     assert!(!causes(&long()).contains(&Cause::BufferTooSmall));
     assert!(early.text.contains("drops packets early, at a queue of 7.00 ms"), "{}", early.text);
     assert_eq!(causes(&dropped(7, 13))[0], Cause::BufferTooSmall, "it holds hardly more");
-    assert_eq!(causes(&dropped(1, 8))[0], Cause::BufferTooSmall, "less than CUBIC needs");
+    assert_eq!(causes(&dropped(1, 7))[0], Cause::BufferTooSmall, "less than CUBIC needs");
     let varies = changed(long(), |o| {
         path(o).usual_round_trip = Some((Duration::from_millis(20), Duration::from_millis(50)));
     });
@@ -155,7 +155,15 @@ fn a_small_queue_that_slow_start_overflows_once_is_named_after_few_losses() {
     assert_eq!(causes(&once(12, Some(6)))[0], Cause::BufferTooSmall);
     assert!(!causes(&once(12, Some(20))).contains(&Cause::BufferTooSmall), "the queue holds what one flow needs");
     assert!(!causes(&once(12, None)).contains(&Cause::BufferTooSmall), "nothing is known of the queue");
-    assert!(!causes(&once(3, Some(6))).contains(&Cause::BufferTooSmall), "an overflow drops more at once");
+    assert_eq!(causes(&once(3, Some(6)))[0], Cause::BufferTooSmall, "at a window that the queue does not hold");
+    assert!(!causes(&once(2, Some(6))).contains(&Cause::BufferTooSmall), "an overflow drops more at once");
+    // The window grows since, whatever both hosts' others send meanwhile.
+    let beside = changed(once(31, Some(6)), |o| {
+        let all = Some((bytes(142e6 / 8.0 * 10.0 * 2.8).get(), 0));
+        (o.sender.as_mut().expect("there").interface_bytes, o.receiver.as_mut().expect("there").interface_bytes) =
+            (all, all);
+    });
+    assert_eq!(causes(&beside)[0], Cause::BufferTooSmall);
 }
 
 #[test]

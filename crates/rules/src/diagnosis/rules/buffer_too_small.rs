@@ -54,7 +54,8 @@ pub(super) fn found_losses(evidence: &TransferEvidence<'_>) -> Option<QueueLosse
     }
     let flight = evidence.largest_in_flight?;
     let without_queue = evidence.loses_without_queue();
-    if without_queue && (evidence.loses_only_in_slow_start() || overshoots_once(evidence)) {
+    let is_single = overshoots_once(evidence) || evidence.overflows_early();
+    if without_queue && (evidence.loses_only_in_slow_start() || is_single) {
         return Some(QueueLosses::InSlowStart);
     }
     // Where the capacity is unknown, slow start alone decides.
@@ -143,7 +144,7 @@ fn is_small(evidence: &TransferEvidence<'_>) -> bool {
 }
 
 /// Buffer that one flow needs to fill the path.
-pub(super) fn needed(evidence: &TransferEvidence<'_>) -> Option<ByteCount> {
+pub(in super::super) fn needed(evidence: &TransferEvidence<'_>) -> Option<ByteCount> {
     let share = if evidence.uses("cubic") { CUBIC_NEED } else { 1.0 };
     Some(ByteCount::from_f64(evidence.bandwidth_delay_product()?.as_f64() * share))
 }

@@ -70,17 +70,13 @@ fn above_the_buffer(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
 /// needs to fill the path, beyond what delays vary by, and this transfer, which lost packets, never met half of that. A queue
 /// that is managed does so; of a few packets, none says what it holds.
 pub(in super::super) fn drops_early(evidence: &TransferEvidence<'_>) -> bool {
-    let varies = evidence.observation.path.as_ref().and_then(|path| path.usual_round_trip.zip(path.round_trip));
-    let varies = varies.map_or(Duration::ZERO, |((_, high), least)| high.saturating_sub(least));
-    let queue = evidence.queue_of_search().zip(evidence.capacity);
-    let queue = queue.map(|(queue, capacity)| queue - (capacity * varies).min(queue));
+    let queue = evidence.queue_of_search();
     let longest = evidence.longest_queueing().zip(evidence.capacity).map(|(longest, capacity)| capacity * longest);
-    let needed = super::buffer_too_small::needed(evidence);
+    let suffices = evidence.searched_queue_suffices();
     let few = evidence.segment.map(|segment| segment.byte_count() * MIN_QUEUE_PACKETS);
     let is_large = queue
-        .zip(needed)
         .zip(longest.zip(few))
-        .is_some_and(|((queue, needed), (longest, few))| queue >= needed.max(few) && queue > longest * 2);
+        .is_some_and(|(queue, (longest, few))| suffices && queue >= few && queue > longest * 2);
     // Packets that others overtake wait longer as well.
     let is_other = evidence.reorders() || evidence.measures_own_queue() || super::is_path_shared(evidence);
     is_large && !is_other && super::buffer_too_small::loses_at_full_window(evidence)
