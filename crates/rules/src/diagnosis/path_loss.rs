@@ -8,6 +8,9 @@ use super::rules::is_path_shared;
 /// Least number of lost packets that is no accident.
 const MIN_LOST: f64 = 2.0;
 
+/// Share of the loss events that the path's own loss brings about by chance, from which it explains them.
+const MIN_EXPLAINED_EVENTS: f64 = 0.7;
+
 /// Share of the transfer's losses from which the path's own loss explains them.
 const MIN_EXPLAINED_SHARE: f64 = 0.3;
 
@@ -46,7 +49,12 @@ impl TransferEvidence<'_> {
         let of_transfer = repaired.zip(self.spurious().map(Ratio::get));
         let of_transfer = of_transfer.map(|(lost, spurious)| lost * (1.0 - spurious)).filter(|lost| *lost > 0.0);
         let Some((of_transfer, (lost, sent))) = of_transfer.zip(self.probes()) else { return OwnLoss::Unknown };
-        if lost >= MIN_LOST && lost / sent >= MIN_EXPLAINED_SHARE * of_transfer {
+        // A burst that overflows a buffer is one event of many lost packets; a random loss is one of one.
+        let events = self.loss_events().events().max(self.episodes().unwrap_or_default());
+        let events = SegmentCount::new(events).as_f64();
+        let expected = self.segments.map_or(0.0, |segments| lost / sent * segments.as_f64());
+        let explains = lost / sent >= MIN_EXPLAINED_SHARE * of_transfer || expected >= MIN_EXPLAINED_EVENTS * events;
+        if lost >= MIN_LOST && explains {
             OwnLoss::Confirmed
         } else if most(lost) / sent < MAX_EXPLAINED_SHARE * of_transfer {
             OwnLoss::Refuted

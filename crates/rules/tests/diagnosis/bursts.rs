@@ -60,6 +60,27 @@ fn losses_that_fall_into_the_repair_of_others_are_no_bursts() {
     // 200 segments: 3.3 and 5 in an episode.
     assert_eq!(causes(&lossy(60)), [Cause::Loss]);
     assert_eq!(causes(&lossy(40))[0], Cause::BurstyLoss);
+    // The idle path loses single packets.
+    let single = changed(lossy(40), |o| {
+        let packets = path(o).with_data.packets.as_mut().expect("there");
+        (packets.loss_episodes, packets.longest_loss_packets) = (Some(2), Some(1));
+    });
+    assert_eq!(causes(&single), [Cause::Loss]);
+}
+
+#[test]
+fn losses_as_frequent_as_the_paths_own_are_its_own_although_a_burst_lost_more() {
+    // 40 losses of five segments in 21,600; of 5,000 packets below the capacity, 3 and 7 were lost: 13 and 30 of as many.
+    let lossy = |below_capacity: f64| {
+        changed(losing(below_capacity, 1), |o| {
+            o.sender.as_mut().expect("there").counters.clear();
+            counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 40)]);
+            let packets = path(o).with_data.packets.as_mut().expect("there");
+            (packets.loss_episodes, packets.longest_loss_packets) = (Some(2), Some(1));
+        })
+    };
+    assert_ne!(causes(&lossy(0.0006))[0], Cause::Loss);
+    assert_eq!(causes(&lossy(0.0014))[0], Cause::Loss);
 }
 
 #[test]

@@ -10,6 +10,9 @@ use super::super::text::{VerdictBuilder, percent, verdict};
 
 /// Losses per episode from which they are bursts: lost one by one, some fall into the repair of others.
 const MIN_LOSSES_PER_EPISODE: f64 = 4.0;
+/// Packets of an idle path lost in a row from which its losses are bursts, and the episodes of fewer from which they are not.
+const MIN_LONGEST: u64 = 3;
+const MIN_SHORT_EPISODES: u64 = 2;
 
 /// Several packets are lost at a time, without a preceding queue.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -29,11 +32,15 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     }
     let episodes = evidence.episodes()?;
     let retransmitted = evidence.retransmits?.get();
-    let of_path = evidence.path().and_then(|path| path.packets.as_ref()?.longest_loss_packets);
+    let probes = evidence.path().and_then(|path| path.packets.as_ref());
+    let of_path = probes.and_then(|probes| probes.longest_loss_packets);
+    let is_single =
+        probes.and_then(|probes| probes.loss_episodes).is_some_and(|episodes| episodes >= MIN_SHORT_EPISODES);
     let (overshot, overshoots) = evidence.overshoots();
     let lost = SegmentCount::new(retransmitted.saturating_sub(overshot.max(evidence.go_back_n_retransmits()))).as_f64();
     let per_episode = lost / SegmentCount::new(episodes.saturating_sub(overshoots).max(1)).as_f64();
-    if per_episode < MIN_LOSSES_PER_EPISODE && of_path.is_none_or(|longest| longest < 3) {
+    let is_short = of_path.is_none_or(|longest| longest < MIN_LONGEST);
+    if is_short && (per_episode < MIN_LOSSES_PER_EPISODE || is_single) {
         return None;
     }
     let text =
