@@ -392,7 +392,9 @@ impl<'e, 'o> Costs<'e, 'o> {
         match self.evidence.early_loss() {
             _ if super::rules::overfills_buffer(self.evidence) => self.whole(),
             Some(found) => self.for_share(self.evidence.growth_share(&found)),
-            None if super::rules::drops_early(self.evidence) => self.overflows(),
+            None if super::rules::drops_early(self.evidence) || super::rules::grows_after_overflow(self.evidence) => {
+                self.overflows()
+            }
             None => self.lost(self.random),
         }
     }

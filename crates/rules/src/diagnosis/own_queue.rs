@@ -54,13 +54,10 @@ impl<'o> TransferEvidence<'o> {
         limiting.min_by(|one, other| one.payload.bits_per_second().total_cmp(&other.payload.bits_per_second()))
     }
 
-    /// True when the measured capacity is a limit of the sending host's own queue: the search filled that queue, not one of
-    /// the path.
-    pub(super) fn measures_own_queue(&self) -> bool {
-        let found = self.path().and_then(capacity_of);
+    /// True when a queue of the sending host has a rate limit: what a search sends beyond it waits there.
+    pub(super) fn has_own_limit(&self) -> bool {
         let queues = self.host(TransferEnd::Sender).and_then(|host| host.queues.as_ref());
-        let limits = queues.into_iter().flatten().filter_map(|queue| queue.limit);
-        found.is_some_and(|found| limits.into_iter().any(|limit| is_rate_of(found, limit)))
+        queues.into_iter().flatten().any(|queue| queue.limit.is_some())
     }
 
     fn limited_by(&self, queue: &'o QueueEvidence) -> Option<LimitingQueue<'o>> {

@@ -12,23 +12,29 @@ const FILLED: [(f64, f64); 4] = [(0.06, 0.46), (0.15, 0.72), (0.3, 0.87), (0.43,
 /// Share of the buffer that one flow needs, with which it fills the path but for a hundredth.
 const MIN_NEEDED_SHARE: f64 = 0.9;
 
+/// Packets of a queue from which its size says what it holds.
+const MIN_QUEUE_PACKETS: u64 = 10;
+
 impl TransferEvidence<'_> {
     /// Bytes that the search for the capacity made wait before packets were lost, beyond what delays vary by; `None` where it
-    /// filled no queue.
+    /// filled no queue, or may have filled one of the sending host.
     pub(super) fn queue_of_search(&self) -> Option<ByteCount> {
         let found = self.path()?.capacity.as_ref().filter(|found| !found.at_least && found.shared == Some(false))?;
+        if self.has_own_limit() {
+            return None;
+        }
         let path = self.observation.path.as_ref();
         let varies = path.and_then(|path| Some(path.usual_round_trip?.1.saturating_sub(path.round_trip?)));
         let waits = Duration::from_nanos(found.queueing_ns?).saturating_sub(varies.unwrap_or_default());
         Some(self.capacity? * waits)
     }
 
-    /// True when the search for the capacity filled a queue that holds what one flow needs.
+    /// True when the search for the capacity filled a queue that holds what one flow needs; a queue of a few packets does not
+    /// show what it holds.
     pub(super) fn searched_queue_suffices(&self) -> bool {
-        let needed = super::rules::needed_buffer(self);
-        self.queue_of_search()
-            .zip(needed)
-            .is_some_and(|(queue, needed)| queue.as_f64() >= MIN_NEEDED_SHARE * needed.as_f64())
+        let few = self.segment.map(|segment| (segment.byte_count() * MIN_QUEUE_PACKETS).as_f64());
+        let least = super::rules::needed_buffer(self).map(|needed| MIN_NEEDED_SHARE * needed.as_f64()).zip(few);
+        self.queue_of_search().zip(least).is_some_and(|(queue, (needed, few))| queue.as_f64() >= needed.max(few))
     }
 
     /// Returns the share of the path's rate that this transfer reaches with the path's queue when nothing else limits, as far as the

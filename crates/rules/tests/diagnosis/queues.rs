@@ -37,6 +37,7 @@ fn a_queue_that_drops_early_is_no_small_buffer() {
         o.connections[0].sender[1].socket.info.rtt = Some(Duration::from_millis(55));
     });
     assert!(!causes(&filled).contains(&Cause::CongestionControl), "slow start filled it before a packet was lost");
+    assert!(!causes(&filled).contains(&Cause::BufferTooSmall), "and it holds six times what was met later");
     let shared = changed(long(), |o| {
         o.receiver.as_mut().expect("there").interface_bytes = Some((500_000_000, 0));
     });
@@ -82,12 +83,15 @@ fn a_queue_of_a_few_packets_does_not_show_what_it_holds() {
 
 #[test]
 fn a_search_through_a_queue_of_the_host_measures_no_queue_of_the_path() {
-    let own = changed(dropped(7, 40), |o| {
-        let limit = QueueRateLimit { bits_per_second: 300_000_000, per_flow: false };
-        let queue = QueueEvidence { kind: "fq_codel".to_owned(), limit: Some(limit), ..QueueEvidence::default() };
-        o.sender.as_mut().expect("there").queues = Some(vec![queue]);
-    });
-    assert!(!causes(&own).contains(&Cause::CongestionControl));
+    // Also where the path is narrower: the search sends more than either.
+    for bits_per_second in [300_000_000, 400_000_000] {
+        let own = changed(dropped(7, 40), |o| {
+            let limit = QueueRateLimit { bits_per_second, per_flow: false };
+            let queue = QueueEvidence { kind: "fq_codel".to_owned(), limit: Some(limit), ..QueueEvidence::default() };
+            o.sender.as_mut().expect("there").queues = Some(vec![queue]);
+        });
+        assert!(!causes(&own).contains(&Cause::CongestionControl), "{bits_per_second}");
+    }
 }
 
 #[test]
@@ -157,6 +161,14 @@ fn a_small_queue_that_slow_start_overflows_once_is_named_after_few_losses() {
     assert!(!causes(&once(12, None)).contains(&Cause::BufferTooSmall), "nothing is known of the queue");
     assert_eq!(causes(&once(3, Some(6)))[0], Cause::BufferTooSmall, "at a window that the queue does not hold");
     assert!(!causes(&once(2, Some(6))).contains(&Cause::BufferTooSmall), "an overflow drops more at once");
+    // A queue that slow start filled, and that suffices, leaves the growth of the window.
+    let grows = changed(once(31, Some(20)), |o| {
+        o.connections[0].sender[0].socket.info.rtt = Some(Duration::from_millis(35));
+    });
+    let first = diagnose(&grows).verdicts.swap_remove(0);
+    assert_eq!(first.cause, Cause::CongestionControl);
+    assert!(first.text.starts_with("Slow start overflowed a queue that holds 718 kB"), "{}", first.text);
+    assert!(first.without.is_some_and(|without| without.expected.bits_per_second() > 200e6), "{:?}", first.without);
     // The window grows since, whatever both hosts' others send meanwhile.
     let beside = changed(once(31, Some(6)), |o| {
         let all = Some((bytes(142e6 / 8.0 * 10.0 * 2.8).get(), 0));

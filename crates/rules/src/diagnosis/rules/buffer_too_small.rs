@@ -30,6 +30,8 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 const CUBIC_NEED: f64 = 0.43;
 /// Largest buffer, in packets, that is too small for the bursts of any flow.
 const MAX_TINY_BUFFER: f64 = 10.0;
+/// Queue of the search as a multiple of the one under load, above which the latter does not show what the buffer holds.
+const MAX_SEARCHED: u64 = 4;
 /// Retransmitted share from which losses hold a window of a few packets down.
 const MIN_RETRANSMITTED_SHARE: f64 = 0.001;
 
@@ -55,7 +57,9 @@ pub(super) fn found_losses(evidence: &TransferEvidence<'_>) -> Option<QueueLosse
     let flight = evidence.largest_in_flight?;
     let without_queue = evidence.loses_without_queue();
     let is_single = overshoots_once(evidence) || evidence.overflows_early();
-    if without_queue && (evidence.loses_only_in_slow_start() || is_single) {
+    // A queue that holds what one flow needs is not too small.
+    let suffices = evidence.searched_queue_suffices();
+    if without_queue && (evidence.loses_only_in_slow_start() && !suffices || is_single) {
         return Some(QueueLosses::InSlowStart);
     }
     // Where the capacity is unknown, slow start alone decides.
@@ -85,11 +89,11 @@ fn overshoots_once(evidence: &TransferEvidence<'_>) -> bool {
     is_all && is_small
 }
 
-/// True when losses hold the window at what the path holds without a queue, or below, in the second half or before.
-pub(super) fn loses_at_full_window(evidence: &TransferEvidence<'_>) -> bool {
+/// True when losses at a full window or after a queue hold the transfer below what the path carries, in the second half or before.
+pub(super) fn loses_to_a_queue(evidence: &TransferEvidence<'_>) -> bool {
     let losses = evidence.losses();
-    let at_the_window = losses.share(losses.window).is_some_and(|share| share.get() >= MIN_WINDOW_SHARE);
-    found_losses(evidence).is_some() || at_the_window && !evidence.is_full() && !super::overfills_buffer(evidence)
+    let to_a_queue = losses.share(losses.window + losses.queue).is_some_and(|share| share.get() >= MIN_WINDOW_SHARE);
+    found_losses(evidence).is_some() || to_a_queue && !evidence.is_full() && !super::overfills_buffer(evidence)
 }
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
@@ -135,12 +139,15 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
 fn is_small(evidence: &TransferEvidence<'_>) -> bool {
     let Some((_, high)) = evidence.queueing() else { return false };
     let queue = evidence.steady * high;
+    // A queue that was met later than slow start filled it is not its size.
+    let holds_more = evidence.searched_queue_suffices()
+        && evidence.queue_of_search().is_some_and(|searched| searched > queue * MAX_SEARCHED);
     let lost = evidence.retransmitted.is_some_and(|share| share.get() >= MIN_RETRANSMITTED_SHARE);
     let late = evidence.late_retransmits.is_none_or(|count| !count.is_zero());
     let packets = evidence.segment.map(|segment| queue.as_f64() / f64::from(segment.get()).max(1.0));
     let is_tiny = lost && packets.is_some_and(|packets| packets <= MAX_TINY_BUFFER);
     let below_product = needed(evidence).is_some_and(|needed| queue < needed);
-    late && (below_product || is_tiny)
+    late && !holds_more && (below_product || is_tiny)
 }
 
 /// Buffer that one flow needs to fill the path.

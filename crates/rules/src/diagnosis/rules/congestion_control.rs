@@ -16,9 +16,6 @@ const MIN_RECOVERY_TIME: Duration = Duration::from_secs(30);
 /// Retransmitted share from which a sender keeps more in flight than the path holds.
 const MIN_EXCESS_SHARE: f64 = 0.05;
 
-/// Packets of a queue from which its size says what it holds.
-const MIN_QUEUE_PACKETS: u64 = 10;
-
 /// Losses are rare, and the congestion control needs longer to recover from one than most transfers last; or one ended slow
 /// start early, and the window has grown slowly since; or BBR keeps more in flight than the path and its buffer hold.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -39,6 +36,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         .or_else(|| overfills_buffer(evidence).then(|| above_the_buffer(evidence)))
         .or_else(|| evidence.early_loss().map(|found| after_early_loss(evidence, &found)))
         .or_else(|| drops_early(evidence).then(|| below_the_queue(evidence)))
+        .or_else(|| grows_after_overflow(evidence).then(|| after_overflow(evidence)))
 }
 
 /// True when BBR, which has two bandwidth-delay products in flight and four segments at least, loses much at a buffer that holds
@@ -72,14 +70,36 @@ fn above_the_buffer(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
 pub(in super::super) fn drops_early(evidence: &TransferEvidence<'_>) -> bool {
     let queue = evidence.queue_of_search();
     let longest = evidence.longest_queueing().zip(evidence.capacity).map(|(longest, capacity)| capacity * longest);
-    let suffices = evidence.searched_queue_suffices();
-    let few = evidence.segment.map(|segment| segment.byte_count() * MIN_QUEUE_PACKETS);
-    let is_large = queue
-        .zip(longest.zip(few))
-        .is_some_and(|(queue, (longest, few))| suffices && queue >= few && queue > longest * 2);
+    let is_large =
+        evidence.searched_queue_suffices() && queue.zip(longest).is_some_and(|(queue, longest)| queue > longest * 2);
     // Packets that others overtake wait longer as well.
-    let is_other = evidence.reorders() || evidence.measures_own_queue() || super::is_path_shared(evidence);
-    is_large && !is_other && super::buffer_too_small::loses_at_full_window(evidence)
+    let is_other = evidence.reorders() || super::is_path_shared(evidence);
+    is_large && !is_other && super::buffer_too_small::loses_to_a_queue(evidence)
+}
+
+/// True when slow start overflowed a queue that holds what one flow needs, and nothing was lost since: the window has grown slowly.
+pub(in super::super) fn grows_after_overflow(evidence: &TransferEvidence<'_>) -> bool {
+    let is_other = evidence.reorders() || super::is_path_shared(evidence) || evidence.is_full();
+    evidence.loses_only_in_slow_start()
+        && evidence.loses_without_queue()
+        && evidence.searched_queue_suffices()
+        && !evidence.retransmits_needlessly()
+        && !is_other
+}
+
+fn after_overflow(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
+    let control = evidence.observation.congestion_control.as_deref().unwrap_or("the congestion control");
+    let text = format!(
+        "Slow start overflowed a queue that holds {}; nothing was lost since, and {control} has let its window grow to {}, of \
+            {} that the path holds.",
+        evidence.queue_of_search().map_or("enough".to_owned(), size),
+        evidence.congestion_window.map_or("less".to_owned(), size),
+        evidence.bandwidth_delay_product().map_or("those".to_owned(), size),
+    );
+    verdict(Cause::CongestionControl, Confidence::Medium, text)
+        .figure("retransmitted segments", evidence.retransmits.map(|count| count.get().to_string()))
+        .figure("path utilisation", evidence.used().map(percent_of))
+        .advice("BBR does not take a loss for a full path: `linerate diagnose HOST -- -C bbr` shows what it reaches")
 }
 
 fn below_the_queue(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {

@@ -49,7 +49,7 @@ mod window_scaling_off;
 use super::DiagnosisRule;
 
 pub(super) use buffer_too_small::needed as needed_buffer;
-pub(super) use congestion_control::{drops_early, overfills_buffer};
+pub(super) use congestion_control::{drops_early, grows_after_overflow, overfills_buffer};
 pub(super) use cross_traffic::{others_share, passes_both_hosts, shared_at_the_sender};
 pub(super) use receive_window::is_behind_a_loss as is_window_behind_a_loss;
 pub(super) use reordering::is_seen_without_losses as is_reordering_seen;
