@@ -14,6 +14,7 @@ use crate::clock::{self, monotonic_now};
 use crate::command::{self, running, set_nonblocking};
 use crate::error::{Error, Result};
 use crate::poll::{self, PollInterest, PollItem};
+use crate::process::ending;
 use crate::signals::{InterruptSignals, Signal};
 
 /// A program to run, with nothing on its standard input.
@@ -192,12 +193,11 @@ fn end_group(child: &mut Child) {
     // The group was made for this child; it is waited for only here, so that the number is its own.
     let group = process::Pid::from_child(child);
     let signal = |signal| process::kill_process_group(group, signal);
-    let deadline = monotonic_now() + TERMINATION_TIMEOUT;
     let _ = signal(process::Signal::TERM);
-    while matches!(child.try_wait(), Ok(None)) && monotonic_now() < deadline {
-        let _ = poll::wait(&mut [], Some(Duration::from_millis(20)));
+    // It is not reaped yet: another process may get a number that is free.
+    if let Ok(ended) = ending(child) {
+        let _ = poll::wait_for(&ended, PollInterest::READ, Some(TERMINATION_TIMEOUT));
     }
-    // Others of the group may still exist; while one does, the group's number is not reused.
     let _ = signal(process::Signal::KILL);
     let _ = clock::retry(|| child.wait());
 }
