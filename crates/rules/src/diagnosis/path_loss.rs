@@ -11,6 +11,9 @@ const MIN_LOST: f64 = 2.0;
 /// Share of the loss events that the path's own loss brings about by chance, from which it explains them.
 const MIN_EXPLAINED_EVENTS: f64 = 0.7;
 
+/// Packets for each loss event that the path's own loss takes, above which it takes several at once.
+const MAX_SINGLE_LOSSES: f64 = 2.0;
+
 /// Share of the transfer's losses from which the path's own loss explains them.
 const MIN_EXPLAINED_SHARE: f64 = 0.3;
 
@@ -49,18 +52,28 @@ impl TransferEvidence<'_> {
         let of_transfer = repaired.zip(self.spurious().map(Ratio::get));
         let of_transfer = of_transfer.map(|(lost, spurious)| lost * (1.0 - spurious)).filter(|lost| *lost > 0.0);
         let Some((of_transfer, (lost, sent))) = of_transfer.zip(self.probes()) else { return OwnLoss::Unknown };
-        // A burst that overflows a buffer is one event of many lost packets; a random loss is one of one.
-        let events = self.loss_events().events().max(self.episodes().unwrap_or_default());
-        let events = SegmentCount::new(events).as_f64();
-        let expected = self.segments.map_or(0.0, |segments| lost / sent * segments.as_f64());
-        let explains = lost / sent >= MIN_EXPLAINED_SHARE * of_transfer || expected >= MIN_EXPLAINED_EVENTS * events;
-        if lost >= MIN_LOST && explains {
+        let explains_events = self.own_losses_per_event().is_some_and(|losses| losses >= MIN_EXPLAINED_EVENTS);
+        if lost >= MIN_LOST && (lost / sent >= MIN_EXPLAINED_SHARE * of_transfer || explains_events) {
             OwnLoss::Confirmed
         } else if most(lost) / sent < MAX_EXPLAINED_SHARE * of_transfer {
             OwnLoss::Refuted
         } else {
             OwnLoss::Unknown
         }
+    }
+
+    /// Packets that the path's own loss takes from as many as this transfer sent, for each of its loss events: a burst that
+    /// overflows a buffer is one event of many lost packets, a random loss is one of one.
+    fn own_losses_per_event(&self) -> Option<f64> {
+        let (lost, sent) = self.probes().filter(|(lost, _)| *lost >= MIN_LOST)?;
+        let events = self.loss_events().events().max(self.episodes().unwrap_or_default());
+        let events = SegmentCount::new(events).as_f64();
+        (events > 0.0).then_some(lost / sent * self.segments?.as_f64() / events)
+    }
+
+    /// True when the path's own loss, one packet at a time, takes about as many as there were loss events.
+    pub(super) fn loses_singly(&self) -> bool {
+        self.own_losses_per_event().is_some_and(|losses| (MIN_EXPLAINED_EVENTS..=MAX_SINGLE_LOSSES).contains(&losses))
     }
 
     /// Number of retransmissions of go-back-N: without selective acknowledgements, a timeout retransmits the whole window (RFC

@@ -60,12 +60,14 @@ fn losses_that_fall_into_the_repair_of_others_are_no_bursts() {
     // 200 segments: 3.3 and 5 in an episode.
     assert_eq!(causes(&lossy(60)), [Cause::Loss]);
     assert_eq!(causes(&lossy(40))[0], Cause::BurstyLoss);
-    // The idle path loses single packets.
+    // The idle path loses single packets, or as many in a stream below the capacity as there were losses here.
     let single = changed(lossy(40), |o| {
         let packets = path(o).with_data.packets.as_mut().expect("there");
         (packets.loss_episodes, packets.longest_loss_packets) = (Some(2), Some(1));
     });
     assert_eq!(causes(&single), [Cause::Loss]);
+    let as_often = changed(lossy(40), |o| below(o, 0.002));
+    assert_eq!(causes(&as_often), [Cause::Loss]);
 }
 
 #[test]

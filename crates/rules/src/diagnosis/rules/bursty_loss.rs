@@ -34,8 +34,8 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let retransmitted = evidence.retransmits?.get();
     let probes = evidence.path().and_then(|path| path.packets.as_ref());
     let of_path = probes.and_then(|probes| probes.longest_loss_packets);
-    let is_single =
-        probes.and_then(|probes| probes.loss_episodes).is_some_and(|episodes| episodes >= MIN_SHORT_EPISODES);
+    let is_single = evidence.loses_singly()
+        || probes.and_then(|probes| probes.loss_episodes).is_some_and(|episodes| episodes >= MIN_SHORT_EPISODES);
     let (overshot, overshoots) = evidence.overshoots();
     let lost = SegmentCount::new(retransmitted.saturating_sub(overshot.max(evidence.go_back_n_retransmits()))).as_f64();
     let per_episode = lost / SegmentCount::new(episodes.saturating_sub(overshoots).max(1)).as_f64();
