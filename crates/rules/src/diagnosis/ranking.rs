@@ -63,7 +63,7 @@ pub(super) fn ranked(
             costed.iter().filter_map(|one| one.cost).any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));
         // So may what stretches the round trip that each repair takes.
         let repairs = first.cause == Cause::SackOff && (loses || evidence.waits_in_reverse());
-        // A cause of all losses, or a limit of a host, holds the window, with other traffic or late acknowledgements or without.
+        // A cause of all losses, or a limit of a host, holds the window, whatever other traffic or acknowledgements take.
         let is_hidden = |one: &CostedVerdict| {
             one.cost.is_some_and(|cost| match cost.kind {
                 CostKind::LossShare { share, .. } | CostKind::TimeShare { share, .. } => share >= MIN_RIVAL_SHARE,

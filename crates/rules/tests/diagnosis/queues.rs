@@ -169,6 +169,8 @@ fn a_small_queue_that_slow_start_overflows_once_is_named_after_few_losses() {
     assert_eq!(first.cause, Cause::CongestionControl);
     assert!(first.text.starts_with("Slow start overflowed a queue that holds 718 kB"), "{}", first.text);
     assert!(first.without.is_some_and(|without| without.expected.bits_per_second() > 200e6), "{:?}", first.without);
+    let bbr = changed(grows, |o| o.congestion_control = Some("bbr".to_owned()));
+    assert!(!causes(&bbr).contains(&Cause::CongestionControl));
     // The window grows since, whatever both hosts' others send meanwhile.
     let beside = changed(once(31, Some(6)), |o| {
         let all = Some((bytes(142e6 / 8.0 * 10.0 * 2.8).get(), 0));

@@ -80,10 +80,13 @@ pub(in super::super) fn drops_early(evidence: &TransferEvidence<'_>) -> bool {
 /// True when slow start overflowed a queue that holds what one flow needs, and nothing was lost since: the window has grown slowly.
 pub(in super::super) fn grows_after_overflow(evidence: &TransferEvidence<'_>) -> bool {
     let is_other = evidence.reorders() || super::is_path_shared(evidence) || evidence.is_full();
+    // BBR lets its window follow the rate that it measures.
+    let is_slowed = evidence.observation.congestion_control.as_deref().is_none_or(|name| !name.starts_with("bbr"));
     evidence.loses_only_in_slow_start()
         && evidence.loses_without_queue()
         && evidence.searched_queue_suffices()
         && !evidence.retransmits_needlessly()
+        && is_slowed
         && !is_other
 }
 
