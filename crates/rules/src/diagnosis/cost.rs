@@ -29,7 +29,7 @@ const MIN_POLICED_SHARE: f64 = 0.05;
 /// Share of a policer's rate from which a transfer meets it again and again.
 const MIN_MET_SHARE: f64 = 0.5;
 
-/// Share of the time in which a window grows, from which nobody else holds it.
+/// Share of the time in which a window grows, from which other traffic takes nothing from it.
 const MIN_GROWING_SHARE: f64 = 0.95;
 
 /// Share of the time in waits beyond which a thread's own speed is unknown.
@@ -298,12 +298,9 @@ impl<'e, 'o> Costs<'e, 'o> {
         }
         if let Some((_, rate)) = self.evidence.overfilling_write() {
             // Its pauses are as long as round trips are.
-            let (stretch, _) =
-                if self.evidence.lengthens_round_trips() { self.evidence.stretches() } else { (1.0, 1.0) };
-            return CostKind::TimeShare {
-                share: 1.0,
-                rate: (rate.bits_per_second() / stretch.max(1.0)).max(self.steady),
-            };
+            let stretch =
+                if self.evidence.lengthens_round_trips() { self.evidence.stretches().0.max(1.0) } else { 1.0 };
+            return CostKind::TimeShare { share: 1.0, rate: (rate.bits_per_second() / stretch).max(self.steady) };
         }
         self.for_share(self.share_of(|shares| shares.send_buffer))
     }

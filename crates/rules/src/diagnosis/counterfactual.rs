@@ -42,8 +42,8 @@ pub(super) struct Counterfactuals<'a> {
     stretches: (f64, f64),
     /// True where acknowledgements make round trips longer.
     is_lengthened: bool,
-    /// Rate at which acknowledgements that do so fill the reverse direction; 0 where it is unknown.
-    acknowledged: f64,
+    /// Rate at which acknowledgements fill the reverse direction; `None` where it is unknown, or they wait nowhere.
+    acknowledged: Option<f64>,
     /// True where the send buffer or late acknowledgements make the sender send in bursts.
     bursts: bool,
     /// Share of the path's rate that the transfer reaches with the path's queue.
@@ -63,7 +63,7 @@ impl<'a> Counterfactuals<'a> {
         let elapsed = evidence.observation.elapsed.as_secs_f64();
         let (base, segment) = (evidence.base, evidence.segment);
         let (stretches, is_lengthened) = (evidence.stretches(), evidence.lengthens_round_trips());
-        let acknowledged = evidence.acknowledged_rate().filter(|_| is_lengthened).map_or(0.0, BitRate::bits_per_second);
+        let acknowledged = evidence.acknowledged_rate().filter(|_| is_lengthened).map(BitRate::bits_per_second);
         let bursts = evidence.overfilling_write().is_some() || evidence.late_acknowledgements().is_some();
         // Where a small buffer was found, its verdict has the cost.
         let is_found = all.iter().any(|one| one.verdict.cause == Cause::BufferTooSmall);
@@ -108,10 +108,10 @@ impl<'a> Counterfactuals<'a> {
     fn alone(&self, cost: &CauseCost, other: f64) -> f64 {
         match cost.kind {
             // A window that waits for its acknowledgements carries more where it is larger, until they fill their direction.
-            CostKind::TimeShare { .. } if cost.cause == Cause::Asymmetric && self.acknowledged > 0.0 => {
-                other.min(self.acknowledged)
+            CostKind::TimeShare { share, rate } => {
+                let acknowledged = self.acknowledged.filter(|_| cost.cause == Cause::Asymmetric);
+                acknowledged.map_or(share * rate.min(other) + (1.0 - share) * other, |rate| rate.min(other))
             }
-            CostKind::TimeShare { share, rate } => share * rate.min(other) + (1.0 - share) * other,
             CostKind::Stalled { share } | CostKind::Waiting { share } => other * (1.0 - share),
             CostKind::LossShare { alone, .. } => other.min(alone),
             CostKind::EveryByte { gain } => other / (1.0 + gain),
