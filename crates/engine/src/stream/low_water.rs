@@ -15,6 +15,7 @@ use linerate_sys::{options, tcp_info};
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
 use super::tcp::MAX_COPY;
+use crate::client_setup::DATA_TIMEOUT;
 
 /// Threshold of one receiver, and what it has read since the last change.
 pub(super) struct LowWaterMark {
@@ -101,9 +102,7 @@ impl LowWaterMark {
 
     /// Stops coalescing.
     pub(super) fn end(&mut self, socket: &impl AsFd) {
-        if self.current != 1 && options::set_receive_low_water(socket, ByteCount::new(1)).is_ok() {
-            self.current = 1;
-        }
+        self.set(socket, 1);
     }
 
     /// Counts bytes that one call read, and changes the threshold once in a period.
@@ -121,10 +120,19 @@ impl LowWaterMark {
         let is_late = self.bytes / self.reads >= 2 * self.current;
         let most = if self.current >= Self::LARGE && is_late { self.most.min(Self::LARGE) } else { self.most };
         let wanted = self.threshold(ByteCount::from_usize(self.bytes) / elapsed, most);
+        self.set(socket, wanted);
+        (self.since, self.bytes, self.reads) = (now, 0, 0);
+    }
+
+    /// Sets the threshold, and bounds the wait of data below it.
+    fn set(&mut self, socket: &impl AsFd, wanted: usize) {
+        let bounds_wait = self.current == 1 && wanted != 1;
+        if bounds_wait && options::set_receive_timeout(socket, Some(DATA_TIMEOUT)).is_err() {
+            return;
+        }
         if wanted != self.current && options::set_receive_low_water(socket, ByteCount::from_usize(wanted)).is_ok() {
             self.current = wanted;
         }
-        (self.since, self.bytes, self.reads) = (now, 0, 0);
     }
 }
 

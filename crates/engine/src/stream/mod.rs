@@ -31,7 +31,7 @@ pub(crate) use shared::{
 };
 
 /// Most bytes that a slow paced stream without a requested block size sends at once: twenty segments over Ethernet, twice a
-/// sender's initial window (RFC 6928).
+/// sender's initial window (RFC 6928). Larger segments: as many, in one GSO packet.
 pub(crate) const SLOW_BURST: ByteCount = ByteCount::new(28_960);
 
 /// A stream whose socket is connected.
@@ -44,6 +44,8 @@ pub(crate) struct ConnectedStream {
     socket: Arc<OwnedFd>,
     cipher: Option<Box<DataCipher>>,
     thread: Option<JoinHandle<()>>,
+    /// True when a thread may be waiting for data of a connection.
+    reads_connection: bool,
 }
 
 /// Options of a stream's thread.
@@ -72,7 +74,7 @@ impl ConnectedStream {
     /// A stream over a connected socket, not yet started.
     pub(crate) fn new(description: StreamDescription, socket: OwnedFd) -> Self {
         let (counters, socket) = (Arc::new(StreamCounters::default()), Arc::new(socket));
-        Self { description, counters, socket, cipher: None, thread: None }
+        Self { description, counters, socket, cipher: None, thread: None, reads_connection: false }
     }
 
     /// Encrypts the data; the stream is not yet started.
@@ -98,6 +100,8 @@ impl ConnectedStream {
             options: options.clone(),
             role: self.description.role,
         };
+        self.reads_connection =
+            options.parameters.protocol == TestProtocol::Tcp && self.description.role == StreamRole::Receiver;
         let cipher = self.cipher.take();
         let name = format!("stream-{}", self.description.id.0);
         // The data is in page buffers and arrays of known size; a small stack keeps many sessions cheap.
@@ -113,8 +117,12 @@ impl ConnectedStream {
         self.join();
     }
 
-    /// Waits until the thread has ended; request its stop first.
+    /// Waits until the thread has ended; request its stop first. A receiver of a connection notices at once.
     pub(crate) fn join(&mut self) {
+        if self.reads_connection && self.thread.is_some() {
+            // The peer may have ended the connection already.
+            let _ = net::shutdown_read(&self.socket);
+        }
         if let Some(thread) = self.thread.take() {
             // The runtime has printed a panic in a stream's thread; its counters are kept as they were.
             let _ = thread.join();

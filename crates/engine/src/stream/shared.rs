@@ -4,10 +4,11 @@ use core::time::Duration;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 
 use linerate_model::report::CpuUtilization;
 use linerate_sys::clock::{self, CpuTime};
+use linerate_sys::host;
 use linerate_sys::poll::Waker;
 use linerate_units::{ByteCount, MonotonicTime, PacketCount};
 use linerate_wire::sequence::DatagramCounts;
@@ -43,6 +44,8 @@ pub(crate) struct SessionState {
     pub send_budget: ByteBudget,
     /// Bytes still awaited in the counted part.
     pub receive_budget: ByteBudget,
+    /// Counted once for all streams, by dozens of system calls.
+    usable_processors: OnceLock<usize>,
 }
 
 /// Bytes of an exact test (`-n`, `-k`) per direction, in the counted part; `None` for no limit.
@@ -65,7 +68,13 @@ impl SessionState {
             stop_signal: Condvar::new(),
             send_budget: ByteBudget::new(limits.send),
             receive_budget: ByteBudget::new(limits.receive),
+            usable_processors: OnceLock::new(),
         }
+    }
+
+    /// Number of processors on which the streams may run.
+    pub(super) fn usable_processors(&self) -> usize {
+        *self.usable_processors.get_or_init(|| host::cpu_count().get())
     }
 
     /// Busy-waits until `deadline`, or until the streams must stop: exact to a microsecond, at the cost of a processor.

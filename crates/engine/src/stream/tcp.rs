@@ -7,8 +7,8 @@ use std::sync::Arc;
 use linerate_model::parameters::EndCondition;
 use linerate_sys::data::tcp;
 use linerate_sys::file::PageBuffer;
-use linerate_sys::{clock, host, net, options, poll};
-use linerate_units::{BitRate, ByteCount, MonotonicTime};
+use linerate_sys::{clock, net, options, poll};
+use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss};
 
 use super::low_water::LowWaterMark;
 use super::payload::TransferFile;
@@ -40,14 +40,20 @@ const DEFAULT_BLOCK: ByteCount = ByteCount::from_kibibytes(128);
 /// Longest sending interval of a paced stream with the default block size,
 const MAX_PACED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// … unless less than [`SLOW_BURST`] is due in it: each wake-up costs both hosts processor time.
+/// … unless less than [`slow_burst`] is due in it: each wake-up costs both hosts processor time.
 const MAX_SLOW_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Largest packet that the kernel segments late (`GSO_LEGACY_MAX_SIZE`).
+const GSO_PACKET: ByteCount = ByteCount::from_kibibytes(64);
 
 /// Receive buffer: small enough for a processor's second-level cache.
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(128);
 
 /// First receive buffer at a server, whose streams share its memory.
 pub(crate) const FIRST_RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(16);
+
+/// Longest wait of a receiver for data: each one that ends without any costs what a packet costs.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Most bytes discarded in the kernel at once: nothing is copied, so the cache does not matter.
 const MAX_DISCARD: usize = 8 << 20;
@@ -295,15 +301,22 @@ fn block_length(job: &StreamJob) -> ByteCount {
         Some(rate)
             if parameters.block_size == DEFAULT_BLOCK && parameters.burst.is_none() && job.options.splits_blocks =>
         {
-            paced_block(rate)
+            paced_block(rate, slow_burst(options::mss(&job.socket).ok()))
         }
         _ => parameters.block_size.max(ByteCount::new(1)),
     }
 }
 
-/// Bytes that a stream without a requested block size sends at once at `rate`.
-fn paced_block(rate: BitRate) -> ByteCount {
-    let few = (rate * MAX_SLOW_INTERVAL).min(SLOW_BURST);
+/// Bytes that a slow stream over segments of `mss` sends at once: twenty of them, of large ones those of one GSO packet.
+fn slow_burst(mss: Option<Mss>) -> ByteCount {
+    let segment = mss.map_or(0, |mss| u64::from(mss.get())).max(1);
+    let segments = (GSO_PACKET.get() / segment).clamp(1, 20);
+    SLOW_BURST.max(ByteCount::new(segments * segment))
+}
+
+/// Bytes that a stream without a requested block size sends at once at `rate`, at most `burst` when it is slow.
+fn paced_block(rate: BitRate, burst: ByteCount) -> ByteCount {
+    let few = (rate * MAX_SLOW_INTERVAL).min(burst);
     (rate * MAX_PACED_INTERVAL).max(few).clamp(ByteCount::new(1448), DEFAULT_BLOCK)
 }
 
@@ -373,6 +386,8 @@ fn wait_until_acknowledged(job: &StreamJob) {
 /// Receives until the peer closes or it is stopped. The driver learns of the last byte of an exact test; all that
 /// arrives until the test's end is counted, as in iperf3.
 pub(super) fn receive(job: &StreamJob, cipher: Option<Box<DataCipher>>) -> Result<(), StreamFailure> {
+    // Whoever waits for this thread ends its wait for data.
+    options::set_receive_timeout(&job.socket, Some(IDLE_TIMEOUT)).map_err(setup_failure)?;
     let mut buffer = ReceiveBuffer::new(&job.options.memory)?;
     let mut cipher = cipher.map(RecordReceiver);
     let discard = job.options.parameters.skip_receive_copy && job.options.file.is_none() && cipher.is_none();
@@ -380,8 +395,7 @@ pub(super) fn receive(job: &StreamJob, cipher: Option<Box<DataCipher>>) -> Resul
     // It is unknown which of several streams is near its end.
     let several = job.options.parameters.parallel.get() > 1;
     let streams = job.options.parameters.parallel.to_usize();
-    // One stream never is, and counting the processors takes a dozen system calls.
-    let is_crowded = streams > 1 && streams > host::cpu_count().get();
+    let is_crowded = streams > 1 && streams > job.shared.usable_processors();
     let mut low_water = LowWaterMark::new(job.options.parameters.window, is_crowded, clock::monotonic_now());
     let mut slow_reader = job.options.read_rate.map(|rate| SlowReader { rate, next: clock::monotonic_now() });
     while !job.shared.stopping() {
@@ -496,7 +510,11 @@ mod tests {
     fn slow_streams_send_a_small_burst_at_most_a_fifth_of_a_second_apart() {
         for (megabits, block) in [(0.1, 2500), (1.0, 25_000), (10.0, 28_960), (50.0, 62_500), (1000.0, 131_072)] {
             let rate = BitRate::from_bits_per_second(megabits * 1e6);
-            assert_eq!(paced_block(rate), ByteCount::new(block), "{megabits} Mbit/s");
+            let ethernet = slow_burst(Some(Mss::new(1448)));
+            assert_eq!(paced_block(rate, ethernet), ByteCount::new(block), "{megabits} Mbit/s");
+        }
+        for (mss, burst) in [(None, 28_960), (Some(536), 28_960), (Some(8948), 62_636), (Some(32_768), 65_536)] {
+            assert_eq!(slow_burst(mss.map(Mss::new)), ByteCount::new(burst), "segments of {mss:?} bytes");
         }
     }
 

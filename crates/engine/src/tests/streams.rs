@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use linerate_model::parameters::{TestParameters, TestProtocol};
 use linerate_model::stream::{StreamId, StreamRole};
-use linerate_sys::clock::CpuTime;
+use linerate_sys::clock::{self, CpuTime};
 use linerate_sys::poll::{self, PollInterest, Waker};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount};
 use linerate_wire::udp::{CounterWidth, DatagramHeader};
@@ -193,14 +193,30 @@ fn a_stopped_stream_has_not_failed() {
 }
 
 #[test]
+fn a_receiver_without_data_ends_when_it_is_awaited() {
+    let (socket, mut peer) = tcp_pair();
+    let mut running = Running::start(socket, StreamRole::Receiver, None, &options(blocks(1000)));
+    // Its thread waits in the kernel soon after it has read this.
+    peer.write_all(&[0; 1000]).expect("a reader");
+    while running.bytes() < 1000 {
+        std::thread::yield_now();
+    }
+    running.shared.stop();
+    let start = clock::monotonic_now();
+    running.stream.join();
+    assert!(clock::monotonic_now().since(start) < Duration::from_millis(800), "it ended with its wait for data");
+    assert!(running.stream.counters.take_failure().is_none());
+}
+
+#[test]
 fn bytes_count_in_the_phase_in_which_they_arrive() {
     let (socket, mut writer) = tcp_pair();
     let parameters = options(blocks(1000));
     let mut running = Running::start_in(TestPhase::Omitted, socket, StreamRole::Receiver, Some(500), &parameters);
     writer.write_all(&[1; 3000]).expect("buffer space");
-    let deadline = linerate_sys::clock::monotonic_now() + PATIENCE;
+    let deadline = clock::monotonic_now() + PATIENCE;
     while running.stream.counters.bytes(TestPhase::Omitted) < ByteCount::new(3000) {
-        assert!(linerate_sys::clock::monotonic_now() < deadline, "the omitted bytes do not arrive");
+        assert!(clock::monotonic_now() < deadline, "the omitted bytes do not arrive");
         std::thread::yield_now();
     }
     assert_eq!(running.bytes(), 0, "the limit is that of the counted part");
@@ -242,7 +258,7 @@ fn a_udp_receiver_ends_at_its_limit_and_counts_what_it_got() {
     let mut running = Running::start(socket, StreamRole::Receiver, Some(500), &options(parameters));
     for number in [1, 2, 4, 3, 7] {
         let mut datagram = [0; 100];
-        let header = DatagramHeader { sent_at: linerate_sys::clock::monotonic_now(), number };
+        let header = DatagramHeader { sent_at: clock::monotonic_now(), number };
         header.encode(CounterWidth::Bits32, &mut datagram).expect("it fits");
         writer.send(&datagram).expect("loopback");
     }

@@ -39,6 +39,12 @@ pub fn shutdown_write(socket: &impl AsFd) -> Result<()> {
     shutdown(socket, Shutdown::Write)
 }
 
+/// Shuts reading down: reads of other threads return at once, without data where none has arrived. What the peer sends goes
+/// on being acknowledged. A connection that is gone already is no error.
+pub fn shutdown_read(socket: &impl AsFd) -> Result<()> {
+    shutdown(socket, Shutdown::Read)
+}
+
 /// Ends both directions: reads and writes of other threads on this connection return at once. A connection that is
 /// gone already is no error.
 pub fn shutdown_both(socket: &impl AsFd) -> Result<()> {

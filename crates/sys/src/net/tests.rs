@@ -244,15 +244,29 @@ fn a_silent_peer_does_not_hold_up_the_end() {
 
 #[test]
 fn shutting_down_wakes_a_reader_and_may_be_repeated() {
+    let both: fn(&TcpStream) -> Result<()> = |socket| shutdown_both(socket);
+    let read: fn(&TcpStream) -> Result<()> = |socket| shutdown_read(socket);
+    for shut in [both, read] {
+        let (listener, address) = loopback_listener();
+        let client = connect_tcp(&ConnectOptions::to(address), None).expect("loopback");
+        let _server = listener.accept().expect("a client came");
+        let mut reader = client.try_clone().expect("descriptors");
+        let thread = std::thread::spawn(move || reader.read(&mut [0]));
+        shut(&client).expect("connected");
+        assert_eq!(thread.join().expect("no panic").expect("the end"), 0);
+        shut(&client).expect("gone is fine");
+        shutdown_write(&client).expect("gone is fine");
+    }
+}
+
+#[test]
+fn a_peer_may_go_on_sending_after_reading_has_ended() {
     let (listener, address) = loopback_listener();
     let client = connect_tcp(&ConnectOptions::to(address), None).expect("loopback");
-    let _server = listener.accept().expect("a client came");
-    let mut reader = client.try_clone().expect("descriptors");
-    let thread = std::thread::spawn(move || reader.read(&mut [0]));
-    shutdown_both(&client).expect("connected");
-    assert_eq!(thread.join().expect("no panic").expect("the end"), 0);
-    shutdown_both(&client).expect("gone is fine");
-    shutdown_write(&client).expect("gone is fine");
+    let mut server = listener.accept().expect("a client came").0;
+    shutdown_read(&client).expect("connected");
+    server.write_all(&[0; 1000]).expect("no reset");
+    server.write_all(&[0; 1000]).expect("no reset");
 }
 
 #[test]
