@@ -31,7 +31,7 @@ pub(crate) use shared::{
 };
 
 /// Most bytes that a slow paced stream without a requested block size sends at once: twenty segments over Ethernet, twice a
-/// sender's initial window (RFC 6928). Larger segments: as many, in one GSO packet.
+/// sender's initial window (RFC 6928). Of larger segments it sends as many as fit into one GSO packet.
 pub(crate) const SLOW_BURST: ByteCount = ByteCount::new(28_960);
 
 /// A stream whose socket is connected.

@@ -386,7 +386,7 @@ fn wait_until_acknowledged(job: &StreamJob) {
 /// Receives until the peer closes or it is stopped. The driver learns of the last byte of an exact test; all that
 /// arrives until the test's end is counted, as in iperf3.
 pub(super) fn receive(job: &StreamJob, cipher: Option<Box<DataCipher>>) -> Result<(), StreamFailure> {
-    // Whoever waits for this thread ends its wait for data.
+    // Joining this thread ends its wait for data.
     options::set_receive_timeout(&job.socket, Some(IDLE_TIMEOUT)).map_err(setup_failure)?;
     let mut buffer = ReceiveBuffer::new(&job.options.memory)?;
     let mut cipher = cipher.map(RecordReceiver);
