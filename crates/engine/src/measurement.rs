@@ -15,6 +15,7 @@ use linerate_sys::clock::{self, CpuTime};
 use linerate_sys::options;
 use linerate_units::{ByteCount, MonotonicTime};
 
+use crate::diagnose::SAMPLING_INTERVAL;
 use crate::host_watch::HostWatch;
 use crate::reservoir::{CLIENT_SAMPLES, SERVER_SAMPLES};
 use crate::stream::{ConnectedStream, SLOW_BURST, SessionState, StreamFailure, StreamOptions, TestPhase};
@@ -35,25 +36,30 @@ const MAX_SAMPLING_PERIOD: Duration = Duration::from_millis(100);
 /// this often when it has many sessions, too. Each wake-up costs what a datagram costs.
 const UNSAMPLED_PERIOD: Duration = Duration::from_millis(500);
 
-/// Shortest sampling period of a paced sender, whose rate is known.
+/// Shortest sampling period of a paced sender, whose rate is known,
 const MIN_PACED_PERIOD: Duration = Duration::from_millis(50);
+
+/// and the longest one: a diagnosis reads the connection this often in any case ([`SAMPLING_INTERVAL`]).
+const MAX_PACED_PERIOD: Duration = SAMPLING_INTERVAL;
 
 /// Bursts of a slow paced sender in a sampling period: each sample wakes a thread, as each burst does.
 const BURSTS_PER_SAMPLE: u64 = 4;
 
 /// Returns the time between samples of `tcp_info` at which every sample has news: `base`, or longer where there are many
-/// senders, or where a paced one sends little in it.
-fn sampling_period(base: Duration, senders: usize, parameters: &TestParameters) -> Duration {
+/// senders, or where a paced one, which sends `burst` at once, sends little in it.
+fn sampling_period(base: Duration, senders: usize, parameters: &TestParameters, burst: ByteCount) -> Duration {
+    let is_timed = matches!(parameters.end, EndCondition::Time(_));
     if senders == 0 || parameters.protocol == TestProtocol::Udp {
         // An exact test ends soon after its last data, which may be lost.
-        let is_idle = !parameters.far_details && matches!(parameters.end, EndCondition::Time(_));
+        let is_idle = !parameters.far_details && is_timed;
         return base.max(if is_idle { UNSAMPLED_PERIOD } else { MAX_SAMPLING_PERIOD });
     }
     let senders = u32::try_from(senders).unwrap_or(u32::MAX);
     let shared = base.saturating_mul(senders.div_ceil(SENDERS_AT_FULL_CADENCE));
-    let paced = parameters.rate.and_then(|rate| rate.time_to_send(SLOW_BURST * BURSTS_PER_SAMPLE));
-    let paced = paced.map_or(Duration::ZERO, |time| time.max(MIN_PACED_PERIOD));
-    base.max(shared.max(paced).min(MAX_SAMPLING_PERIOD))
+    let paced = parameters.rate.and_then(|rate| rate.time_to_send(burst * BURSTS_PER_SAMPLE));
+    let longest = if is_timed { MAX_PACED_PERIOD } else { MAX_SAMPLING_PERIOD };
+    let paced = paced.map_or(Duration::ZERO, |time| time.clamp(MIN_PACED_PERIOD, longest));
+    base.max(shared.min(MAX_SAMPLING_PERIOD)).max(paced)
 }
 
 /// Returns the time until a sender's next sample: `period`, or half of its round trip, in which the kernel's view of a
@@ -117,7 +123,8 @@ impl TestMeasurement {
         let counting = shared.phase() == TestPhase::Counting;
         let samples = if options.memory.is_limited() { SERVER_SAMPLES } else { CLIENT_SAMPLES };
         let senders = streams.iter().filter(|stream| stream.description.role == StreamRole::Sender).count();
-        let sampling = sampling_period(pace.sampling, senders, &options.parameters);
+        let burst = streams.first().map_or(SLOW_BURST, ConnectedStream::slow_burst);
+        let sampling = sampling_period(pace.sampling, senders, &options.parameters, burst);
         let tracked = |stream| TrackedStream::new(stream, options.parameters.far_details, samples);
         let mut measurement = Self {
             streams: streams.into_iter().map(tracked).collect(),
@@ -426,7 +433,9 @@ mod tests {
         };
         let udp = TestParameters { protocol: TestProtocol::Udp, ..TestParameters::default() };
         let detailed = TestParameters { far_details: true, ..udp.clone() };
-        let exact = TestParameters { end: EndCondition::Bytes(ByteCount::from_mebibytes(1)), ..udp.clone() };
+        let end = EndCondition::Bytes(ByteCount::from_mebibytes(1));
+        let exact = |megabits: f64| TestParameters { end, ..tcp(Some(megabits)) };
+        let exact_udp = TestParameters { end, ..udp.clone() };
         for (base, senders, parameters, expected) in [
             (10, 1, tcp(None), 10),
             (10, 2, tcp(None), 10),
@@ -434,19 +443,24 @@ mod tests {
             (10, 128, tcp(None), 100),
             (10, 1, tcp(Some(100.0)), 50),
             (10, 1, tcp(Some(11.584)), 80),
-            (10, 1, tcp(Some(5.792)), 100),
-            (10, 1, tcp(Some(1.0)), 100),
+            (10, 1, tcp(Some(5.792)), 160),
+            (10, 1, tcp(Some(1.0)), 250),
+            (10, 8, tcp(Some(100.0)), 50),
+            (10, 128, tcp(Some(100.0)), 100),
+            (10, 1, exact(1.0), 100),
             // Nothing to sample but the last one, nothing at all, the host, and an end to be noticed.
             (10, 0, tcp(None), 500),
             (10, 4, udp, 500),
             (10, 1, detailed, 100),
-            (10, 1, exact, 100),
+            (10, 1, exact_udp, 100),
             // A server with many sessions.
             (500, 1, tcp(None), 500),
         ] {
-            let period = sampling_period(Duration::from_millis(base), senders, &parameters);
+            let period = sampling_period(Duration::from_millis(base), senders, &parameters, SLOW_BURST);
             assert_eq!(period, Duration::from_millis(expected), "{base} ms, {senders} senders, {:?}", parameters.rate);
         }
+        let large = sampling_period(Duration::from_millis(10), 1, &tcp(Some(11.584)), SLOW_BURST * 2);
+        assert_eq!(large, Duration::from_millis(160), "bursts of twice the size");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use linerate_model::parameters::{CpuIndex, TestParameters, TestProtocol};
 use linerate_model::stream::{StreamDescription, StreamRole};
 use linerate_model::tls::TlsProperties;
-use linerate_sys::{clock, net, process};
+use linerate_sys::{clock, net, options, process};
 use linerate_units::{BitRate, ByteCount};
 
 use crate::resources::ResourceAccount;
@@ -31,7 +31,7 @@ pub(crate) use shared::{
 };
 
 /// Most bytes that a slow paced stream without a requested block size sends at once: twenty segments over Ethernet, twice a
-/// sender's initial window (RFC 6928). Of larger segments it sends as many as fit into one GSO packet.
+/// sender's initial window (RFC 6928). Of larger segments it sends as many as fit into iperf3's default block.
 pub(crate) const SLOW_BURST: ByteCount = ByteCount::new(28_960);
 
 /// A stream whose socket is connected.
@@ -85,6 +85,11 @@ impl ConnectedStream {
     /// Properties of its encryption, at a client before its start; `None` for data in clear text.
     pub(crate) fn tls_properties(&self) -> Option<TlsProperties> {
         self.cipher.as_ref()?.properties()
+    }
+
+    /// Bytes that it sends at once at a low rate, without a requested block size.
+    pub(crate) fn slow_burst(&self) -> ByteCount {
+        tcp::slow_burst(options::mss(&self.socket).ok())
     }
 
     /// Starts the thread that moves the data.

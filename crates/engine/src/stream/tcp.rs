@@ -43,9 +43,6 @@ const MAX_PACED_INTERVAL: Duration = Duration::from_millis(10);
 /// … unless less than [`slow_burst`] is due in it: each wake-up costs both hosts processor time.
 const MAX_SLOW_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Largest packet that the kernel segments late (`GSO_LEGACY_MAX_SIZE`).
-const GSO_PACKET: ByteCount = ByteCount::from_kibibytes(64);
-
 /// Receive buffer: small enough for a processor's second-level cache.
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(128);
 
@@ -307,10 +304,10 @@ fn block_length(job: &StreamJob) -> ByteCount {
     }
 }
 
-/// Bytes that a slow stream over segments of `mss` sends at once: twenty of them, of large ones those of one GSO packet.
-fn slow_burst(mss: Option<Mss>) -> ByteCount {
+/// Bytes that a slow stream over segments of `mss` sends at once: twenty of them, of large ones those of one block.
+pub(super) fn slow_burst(mss: Option<Mss>) -> ByteCount {
     let segment = mss.map_or(0, |mss| u64::from(mss.get())).max(1);
-    let segments = (GSO_PACKET.get() / segment).clamp(1, 20);
+    let segments = (DEFAULT_BLOCK.get() / segment).clamp(1, 20);
     SLOW_BURST.max(ByteCount::new(segments * segment))
 }
 
@@ -513,7 +510,7 @@ mod tests {
             let ethernet = slow_burst(Some(Mss::new(1448)));
             assert_eq!(paced_block(rate, ethernet), ByteCount::new(block), "{megabits} Mbit/s");
         }
-        for (mss, burst) in [(None, 28_960), (Some(536), 28_960), (Some(8948), 62_636), (Some(32_768), 65_536)] {
+        for (mss, burst) in [(None, 28_960), (Some(536), 28_960), (Some(8948), 125_272), (Some(65_483), 130_966)] {
             assert_eq!(slow_burst(mss.map(Mss::new)), ByteCount::new(burst), "segments of {mss:?} bytes");
         }
     }
