@@ -79,10 +79,15 @@ impl CauseCost {
         }
     }
 
+    /// True for limits of what may be in flight.
+    pub(super) const fn is_window(&self) -> bool {
+        matches!(self.cause, Cause::ReceiveWindow | Cause::SendBuffer | Cause::SocketBuffer)
+            || matches!(self.cause, Cause::WindowScalingOff | Cause::AutotuningOff)
+    }
+
     /// Cost where round trips are shorter by this factor: a window is sent as many times more often.
     pub(super) fn without_queue(mut self, stretch: f64) -> Self {
-        let is_window = matches!(self.cause, Cause::ReceiveWindow | Cause::SendBuffer | Cause::SocketBuffer)
-            || matches!(self.cause, Cause::WindowScalingOff | Cause::AutotuningOff);
+        let is_window = self.is_window();
         if let CostKind::TimeShare { rate, .. } = &mut self.kind
             && is_window
         {

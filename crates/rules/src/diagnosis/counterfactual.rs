@@ -22,6 +22,11 @@ const MAX_START_SHARE: f64 = 0.5;
 const ERROR_OF_BOUNDS: (f64, f64) = (0.35, 0.15);
 /// The same where the loss response of a congestion control is reckoned with.
 const ERROR_OF_LOSSES: (f64, f64) = (0.8, 0.4);
+/// Share of the measured capacity that a transfer without its host's limit gets at least: the measurement met the other
+/// traffic as well.
+const MIN_FAIR_SHARE: f64 = 0.5;
+/// Share of the time under a limit of a host, from which other traffic takes nothing.
+const MIN_HELD_SHARE: f64 = 0.95;
 
 /// Verdict with its cost.
 pub(super) struct CostedVerdict {
@@ -142,7 +147,14 @@ impl<'a> Counterfactuals<'a> {
         };
         let repairs = removed.iter().find(|cost| cost.cause == Cause::SackOff).map_or(0.0, |cost| cost.share());
         let changed = others.map(|cost| cost.without_queue(stretch).without_repairs(repairs));
-        Some(changed.map(|cost| self.alone(&cost, hard)).fold(hard, f64::min))
+        let is_held =
+            |cost: &&CauseCost| matches!(cost.kind, CostKind::TimeShare { share, .. } if share >= MIN_HELD_SHARE);
+        let fair = if removed.iter().all(is_held) { hard * MIN_FAIR_SHARE } else { 0.0 };
+        let beside = |cost: CauseCost| match cost.kind {
+            CostKind::OtherTraffic { .. } => self.alone(&cost, hard).max(fair),
+            _ => self.alone(&cost, hard),
+        };
+        Some(changed.map(beside).fold(hard, f64::min))
     }
 
     /// True when data no longer leaves in bursts, which fill a small buffer, too: a send buffer that a single write overfills

@@ -31,6 +31,9 @@ const MIN_REPAIRING_SHARE: f64 = 0.75;
 /// Share of the largest gain from which another cause may as well be the first.
 const MIN_RIVAL_SHARE: f64 = 0.7;
 
+/// Share of the time under another limit, from which it may be the first without losses.
+const MIN_WINDOW_SHARE: f64 = 0.2;
+
 /// Rate of the second half as a multiple of the whole transfer's, from which the start costs much.
 const MIN_START_COST: f64 = 1.15;
 
@@ -58,22 +61,8 @@ pub(super) fn ranked(
     let mut ranked: Vec<DiagnosisVerdict> =
         order.iter().map(|(_, index)| with_cost(&costed[*index], filled[*index])).collect();
     if let Some(first) = ranked.first_mut() {
-        // Whatever loses the packets that are repaired slowly may be the cause as well.
-        let loses =
-            costed.iter().filter_map(|one| one.cost).any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));
-        // So may what stretches the round trip that each repair takes.
-        let repairs = first.cause == Cause::SackOff && (loses || evidence.waits_in_reverse());
-        // A cause of all losses, or a limit of a host, holds the window, whatever other traffic or acknowledgements take.
-        let is_hidden = |one: &CostedVerdict| {
-            one.cost.is_some_and(|cost| match cost.kind {
-                CostKind::LossShare { share, .. } | CostKind::TimeShare { share, .. } => share >= MIN_RIVAL_SHARE,
-                _ => false,
-            })
-        };
-        let others = || costed.iter().filter(|one| one.verdict.cause != first.cause);
-        let shares = matches!(first.cause, Cause::CrossTraffic | Cause::Asymmetric) && others().any(is_hidden);
-        let is_certain = is_consistent && pair.is_none() && !repairs && !shares;
-        let is_held = costed.iter().any(is_hidden);
+        let is_certain = is_consistent && pair.is_none() && is_undisputed(first.cause, &costed, evidence);
+        let is_held = costed.iter().any(holds);
         first.confidence = confidence(first, gains, evidence, (is_certain, is_held));
     }
     let second = match (pair, ranked.as_slice()) {
@@ -85,6 +74,42 @@ pub(super) fn ranked(
             format!("{} Removed alone, it gains little: another limit has the same rate ({title}).", first.text);
     }
     ranked
+}
+
+/// True where no other cause may be the limit as well as the first.
+fn is_undisputed(first: Cause, costed: &[CostedVerdict], evidence: &TransferEvidence<'_>) -> bool {
+    // Whatever loses the packets that are repaired slowly may be the cause as well.
+    let loses = costed.iter().filter_map(|one| one.cost).any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));
+    // So may what stretches the round trip that each repair takes.
+    let repairs = first == Cause::SackOff && (loses || evidence.waits_in_reverse());
+    let others = || costed.iter().filter(|one| one.verdict.cause != first);
+    let shares = matches!(first, Cause::CrossTraffic | Cause::Asymmetric) && others().any(holds);
+    let own = costed.iter().find(|one| one.verdict.cause == first).and_then(|one| one.cost);
+    let hidden = own.is_some_and(|own| others().filter_map(|one| one.cost).any(|cost| hides(&own, &cost)));
+    !repairs && !shares && !hidden
+}
+
+/// True for a cause of all losses, or a limit of a host, which holds the window, whatever other traffic or acknowledgements
+/// take.
+fn holds(one: &CostedVerdict) -> bool {
+    one.cost.is_some_and(|cost| match cost.kind {
+        CostKind::LossShare { share, .. } | CostKind::TimeShare { share, .. } => share >= MIN_RIVAL_SHARE,
+        _ => false,
+    })
+}
+
+/// True where another cause may take what the first one's removal gains: a window that holds a part of the time takes over
+/// where nothing is lost any more, and a buffer too small for one flow drops what a larger window sends.
+fn hides(first: &CauseCost, other: &CauseCost) -> bool {
+    match (first.kind, other.kind) {
+        (CostKind::LossShare { .. }, CostKind::TimeShare { share, .. }) => {
+            other.is_window() && share >= MIN_WINDOW_SHARE
+        }
+        (CostKind::TimeShare { .. }, CostKind::LossShare { .. }) => {
+            first.is_window() && other.cause == Cause::BufferTooSmall
+        }
+        _ => false,
+    }
 }
 
 /// Bound that leaves hardly a gain to the first cause, where the path would carry more.

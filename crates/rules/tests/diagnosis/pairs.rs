@@ -72,3 +72,60 @@ fn without_its_limit_a_flow_does_not_fill_a_path_with_a_small_queue() {
         assert!(paced(control, queue, 1) > 270.0, "{control} {queue:?}");
     }
 }
+
+/// Transfer of 100 of 287 Mbit/s that waits for its window, beside others that send this many times as much.
+fn windowed_beside_others(share: f64) -> TransferObservation {
+    let fixed = windowed(100.0, 287.0, |shape| {
+        (shape.receive_window, shape.window, shape.buffers) = (1.0, 250_000, (500_000, false));
+    });
+    changed(fixed, |o| {
+        let received = bytes(100e6 / 8.0 * 10.0 * (1.046 + share)).get();
+        o.receiver.as_mut().expect("there").interface_bytes = Some((received, 0));
+    })
+}
+
+#[test]
+fn others_leave_a_window_that_always_holds_its_share_of_the_path() {
+    for (share, least, most) in [(0.5, 220.0, 240.0), (4.0, 120.0, 145.0)] {
+        let held = windowed_beside_others(share);
+        assert_eq!(causes(&held)[0], Cause::SocketBuffer);
+        let rate = without(&held, Cause::SocketBuffer);
+        assert!((least..most).contains(&rate), "{share}: {rate}");
+    }
+}
+
+#[test]
+fn a_cause_that_another_takes_over_from_is_said_with_less_confidence() {
+    let first = |observation: &TransferObservation| {
+        let verdict = diagnose(observation).verdicts.swap_remove(0);
+        (verdict.cause, verdict.confidence)
+    };
+    let losing = |receive_window: f64| {
+        let lossy = shaped(|shape| {
+            (shape.megabits, shape.in_flight, shape.congestion_window) = (12.0, 30_000, 30_000);
+            (shape.retransmits, shape.receive_window, shape.window) = (22, receive_window, 65_535);
+        });
+        changed(lossy, |o| {
+            below(o, 0.001);
+            counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 20)]);
+            senders(o, |info| info.window_scale = None);
+        })
+    };
+    let held = |overflowed: u64| {
+        let fixed = windowed(19.0, 287.0, |shape| {
+            (shape.window, shape.buffers, shape.receive_window) = (48_000, (96_000, false), 0.86);
+        });
+        changed(fixed, |o| {
+            senders(o, |info| {
+                info.retransmits = Some(SegmentCount::new(overflowed));
+                info.bytes_retransmitted = Some(ByteCount::new(overflowed * SEGMENT));
+                info.slow_start_threshold = Some(SegmentCount::new(40));
+            });
+            path(o).with_data.capacity.as_mut().expect("there").queueing_ns = Some(500_000);
+        })
+    };
+    assert_eq!(first(&losing(0.1)), (Cause::Loss, Confidence::High));
+    assert_eq!(first(&losing(0.3)), (Cause::Loss, Confidence::Medium));
+    assert_eq!(first(&held(0)), (Cause::SocketBuffer, Confidence::High));
+    assert_eq!(first(&held(38)), (Cause::SocketBuffer, Confidence::Medium));
+}
