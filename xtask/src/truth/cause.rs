@@ -38,7 +38,7 @@ causes! {
     TimestampsOff "timestamps-off" says ["timestamps-off"];
     WindowScalingOff "window-scaling-off" says ["window-scaling-off"];
     AutotuningOff "autotuning-off" says ["autotuning-off", "receive-window"];
-    CongestionControl "congestion-control" says ["congestion-control"];
+    CongestionControl "congestion-control" says ["congestion-control", "slow-start-exit"];
     KernelMemory "kernel-memory" says ["kernel-memory"];
     SenderQueue "sender-queue" says ["sender-queue", "socket-pacing"];
     SocketPacing "socket-pacing" says ["socket-pacing"];
@@ -47,7 +47,7 @@ causes! {
     SocketBuffer "socket-buffer" says ["socket-buffer"];
     CrossTraffic "cross-traffic" says ["cross-traffic"];
     Incast "incast" says ["incast"];
-    Reordering "reordering" says ["reordering"];
+    Reordering "reordering" says ["reordering", "slow-start-exit"];
     Duplication "duplication" says ["duplication"];
     Corruption "corruption" says ["corruption"];
     Asymmetric "asymmetric" says ["asymmetric"];

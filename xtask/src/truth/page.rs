@@ -25,6 +25,8 @@ pub(super) fn page(cases: &[TruthCase], failed: &[((u64, u64), String)], argumen
          right too, whatever a removal gains at the start. The diagnosed transfer is a fourth one, which chance may have treated in \
          another way: what gains most from its own goodput, by the same rules, is right as well. The start of a transfer counts as \
          a cause (`short-transfer`), but nothing removes it: the cause whose removal saves half of what it costs is right as well. \
+         `slow-start-exit` is right for the congestion control, whose test of the delay ended slow start, and for what misled it: \
+         a delay that varies, or packets out of order. \
          Causes that were not built in (congestion control, buffer, receive window) are measured where those that were explain \
          nothing, or only the start, or leave more than a twentieth of the path. Paths on which a transfer would be more packets \
          than the budget of a case are drawn anew. Written by `cargo xtask truth {}`; `--show K` prints a path, `--only K` \

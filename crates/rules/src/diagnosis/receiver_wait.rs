@@ -46,7 +46,15 @@ impl TransferEvidence<'_> {
     pub(super) fn waits_at_the_receiver(&self) -> bool {
         let is_long = |wait: Option<Duration>| wait.is_some_and(|wait| self.is_long_wait(wait));
         let is_elsewhere = is_long(self.beyond_the_queue()) || is_long(self.unread_wait());
-        is_long(self.wait_of_few()) || is_elsewhere && self.waits_unread()
+        is_long(self.wait_of_few()) || is_elsewhere && self.waits_unread() && !self.waits_for_repairs()
+    }
+
+    /// True when data waits behind gaps, not for the program: without selective acknowledgements each gap takes a round trip.
+    fn waits_for_repairs(&self) -> bool {
+        let repairs_slowly = self.sender().is_some_and(|info| info.selective_acknowledgements == Some(false));
+        let count = |name: &str| self.receiver_counter(name).map(|count| SegmentCount::new(count).as_f64());
+        let behind = count("TcpExtTCPOFOQueue").zip(count("TcpInSegs"));
+        repairs_slowly && behind.is_some_and(|(behind, segments)| behind > segments * MAX_SHARE_BEHIND_GAPS)
     }
 
     /// True when a wait takes much of the round trip under load.

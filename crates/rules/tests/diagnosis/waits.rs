@@ -169,6 +169,32 @@ fn a_slow_start_that_ended_early_costs_nothing_once_the_window_has_grown() {
 }
 
 #[test]
+fn data_behind_gaps_that_are_repaired_slowly_waits_for_no_program() {
+    let behind = |gaps: u64, selective: bool| {
+        changed(waiting_window(0.3), |o| {
+            senders(o, |info| info.selective_acknowledgements = Some(selective));
+            counters(&mut o.receiver, &[("TcpInSegs", 10_000), ("TcpExtTCPOFOQueue", gaps)]);
+        })
+    };
+    for (gaps, selective, reads_late) in [(100, false, true), (2000, false, false), (2000, true, true)] {
+        let found = causes(&behind(gaps, selective)).contains(&Cause::SlowReader);
+        assert_eq!(found, reads_late, "{gaps} gaps, SACK {selective}");
+    }
+}
+
+#[test]
+fn needless_retransmissions_are_no_loss_that_ended_slow_start() {
+    let ended = |duplicates: u64| {
+        changed(after_early_loss(20), |o| {
+            counters(&mut o.sender, &[("TcpExtTCPHystartDelayDetect", 1)]);
+            senders(o, |info| info.duplicate_sacks = Some(SegmentCount::new(duplicates)));
+        })
+    };
+    assert_eq!(causes(&ended(20))[0], Cause::SlowStartExit);
+    assert!(!causes(&ended(4)).contains(&Cause::SlowStartExit), "packets were lost");
+}
+
+#[test]
 fn bbr_overfills_a_buffer_that_holds_a_product() {
     let lossy = |control: &'static str, queue: u64| {
         shaped(|shape| {

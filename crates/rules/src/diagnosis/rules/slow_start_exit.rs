@@ -14,6 +14,9 @@ const MAX_WINDOW_SHARE: f64 = 0.5;
 /// Share of the time without acknowledgements up to which the window is the limit.
 const MAX_STALLED_SHARE: f64 = 0.2;
 
+/// Share of the bytes whose retransmission is no loss that counts; needless ones are none.
+const MAX_LOSS: f64 = 1e-4;
+
 /// Slow start ended without a loss far below the bandwidth-delay product, and the window has hardly grown since.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "slow-start-exit",
@@ -25,7 +28,8 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let stalled = time_in(&states::shares(evidence), &[SenderState::Stalled]);
-    if evidence.is_full() || evidence.retransmitted?.get() > 1e-4 || stalled > MAX_STALLED_SHARE {
+    let loses = evidence.retransmitted?.get() > MAX_LOSS && !evidence.retransmits_needlessly();
+    if evidence.is_full() || loses || stalled > MAX_STALLED_SHARE {
         return None;
     }
     let (product, segment) = (evidence.bandwidth_delay_product()?, evidence.segment?);
