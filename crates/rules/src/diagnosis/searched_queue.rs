@@ -25,7 +25,11 @@ impl TransferEvidence<'_> {
         }
         let path = self.observation.path.as_ref();
         let varies = path.and_then(|path| Some(path.usual_round_trip?.1.saturating_sub(path.round_trip?)));
-        let waits = Duration::from_nanos(found.queueing_ns?).saturating_sub(varies.unwrap_or_default());
+        // The search counts from its fastest packet, which may have overtaken all others.
+        let spread = self.path()?.packets.as_ref().and_then(|packets| packets.delay_variation.as_ref());
+        let overtaken = spread.map_or(Duration::ZERO, |spread| spread.median);
+        let rest = varies.unwrap_or_default().max(overtaken);
+        let waits = Duration::from_nanos(found.queueing_ns?).saturating_sub(rest);
         Some(self.capacity? * waits)
     }
 

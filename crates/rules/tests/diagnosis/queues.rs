@@ -1,5 +1,7 @@
 //! Queues of the path: what they hold, who fills them, and what waits in them without a gain.
 
+use linerate_model::summary::DurationDistribution;
+
 use super::*;
 
 /// Transfer that loses packets at a queue of so many milliseconds and does not fill the path, whose search for the capacity made
@@ -79,6 +81,19 @@ fn a_queue_of_a_few_packets_does_not_show_what_it_holds() {
     // None was dropped: the receiver had all that was retransmitted.
     let had = changed(few, |o| senders(o, |info| info.duplicate_sacks = Some(SegmentCount::new(590))));
     assert!(!causes(&had).contains(&Cause::BufferTooSmall), "{:?}", causes(&had));
+}
+
+#[test]
+fn a_packet_that_overtakes_others_makes_no_queue_of_the_search() {
+    // The fastest of the packets at rest is this much faster than half of them, as is that of the search.
+    let overtaken = |millis: [u64; 3]| {
+        changed(dropped(7, 40), |o| {
+            let mut delays = millis.map(Duration::from_millis);
+            path(o).with_data.packets.as_mut().expect("there").delay_variation = DurationDistribution::of(&mut delays);
+        })
+    };
+    assert!(causes(&overtaken([0, 0, 33])).contains(&Cause::CongestionControl));
+    assert!(!causes(&overtaken([0, 33, 33])).contains(&Cause::CongestionControl));
 }
 
 #[test]
