@@ -7,11 +7,14 @@
 //! Where streams share processors, fast receivers run late and find more than the threshold at each wake: a larger one would
 //! only move their data out of the cache. Slow ones wake for each packet; they gather for longer, by which a single one of
 //! many shows no other figure either, as long as the window is far from full.
+//!
+//! A larger threshold makes the kernel enlarge the buffer to hold just that (`tcp_set_rcvlowat()`). Where it does not let buffers
+//! grow, the window would then be closed whenever a receiver wakes.
 
 use core::time::Duration;
 use std::os::fd::AsFd;
 
-use linerate_sys::{options, tcp_info};
+use linerate_sys::{environment, options, tcp_info};
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
 use super::tcp::MAX_COPY;
@@ -25,6 +28,8 @@ pub(super) struct LowWaterMark {
     current: usize,
     most: usize,
     is_crowded: bool,
+    /// True once `most` suits a buffer that the kernel does not enlarge.
+    suits_buffer: bool,
     /// Periods that have passed.
     periods: u32,
     room: WindowRoom,
@@ -71,6 +76,8 @@ impl LowWaterMark {
     const PERIODS_PER_LOOK: u32 = 50;
     /// Three writes, where streams share processors: with two, a sender that is interrupted wakes them as often.
     const LARGE: usize = 384 << 10;
+    /// Parts of a buffer or window that does not grow, of which one may wait.
+    const FIXED_PARTS: usize = 8;
     /// Above 8 Gbit/s. A sender that need not wake a receiver more often reaches the rate at which it can copy.
     const MOST: usize = 1 << 20;
 
@@ -78,9 +85,9 @@ impl LowWaterMark {
     /// waits for more.
     pub(super) fn new(window: Option<ByteCount>, is_crowded: bool, now: MonotonicTime) -> Self {
         let most = if is_crowded { Self::LARGE } else { Self::MOST };
-        let most = window.map_or(most, |window| most.min(window.to_usize() / 8));
-        let room = WindowRoom::default();
-        Self { since: now, bytes: 0, reads: 0, current: 1, most, is_crowded, periods: 0, room }
+        let most = window.map_or(most, |window| most.min(window.to_usize() / Self::FIXED_PARTS));
+        let (suits_buffer, room) = (window.is_some(), WindowRoom::default());
+        Self { since: now, bytes: 0, reads: 0, current: 1, most, is_crowded, suits_buffer, periods: 0, room }
     }
 
     /// Threshold at `rate`, at most `most`. None lies between half a sender's write and twice a write: there receivers and
@@ -118,10 +125,21 @@ impl LowWaterMark {
         }
         self.periods = self.periods.wrapping_add(1);
         let is_late = self.bytes / self.reads >= 2 * self.current;
+        let rate = ByteCount::from_usize(self.bytes) / elapsed;
+        if !self.suits_buffer && self.threshold(rate, self.most) > 1 {
+            self.suit(environment::moderates_receive_buffers(), options::receive_buffer(socket).ok());
+        }
         let most = if self.current >= Self::LARGE && is_late { self.most.min(Self::LARGE) } else { self.most };
-        let wanted = self.threshold(ByteCount::from_usize(self.bytes) / elapsed, most);
-        self.set(socket, wanted);
+        self.set(socket, self.threshold(rate, most));
         (self.since, self.bytes, self.reads) = (now, 0, 0);
+    }
+
+    /// Bounds the threshold by a `buffer` that the kernel does not let grow.
+    fn suit(&mut self, grows: Option<bool>, buffer: Option<ByteCount>) {
+        self.suits_buffer = true;
+        if let Some(buffer) = buffer.filter(|_| grows == Some(false)) {
+            self.most = self.most.min(buffer.to_usize() / Self::FIXED_PARTS);
+        }
     }
 
     /// Sets the threshold, and bounds the wait of data below it.
@@ -161,6 +179,26 @@ mod tests {
         ] {
             assert_eq!(mark.threshold(ByteCount::new(bytes) / MILLISECOND, most), threshold, "{bytes} of {most}");
         }
+    }
+
+    #[test]
+    fn a_buffer_that_does_not_grow_bounds_the_threshold() {
+        let rate = ByteCount::new(1_000_000) / MILLISECOND;
+        let buffer = Some(ByteCount::new(131_072));
+        for (grows, buffer, expected) in [
+            (Some(true), buffer, 524_288),
+            (Some(false), buffer, 16_384),
+            (None, buffer, 524_288),
+            (Some(false), None, 524_288),
+        ] {
+            let mut mark = LowWaterMark::new(None, false, MonotonicTime::default());
+            mark.suit(grows, buffer);
+            assert_eq!(mark.threshold(rate, mark.most), expected, "{grows:?}, {buffer:?}");
+        }
+        let mut requested = LowWaterMark::new(Some(ByteCount::new(65_536)), false, MonotonicTime::default());
+        assert!(requested.suits_buffer && requested.most == 8192);
+        requested.suit(Some(false), buffer);
+        assert_eq!(requested.most, 8192);
     }
 
     #[test]

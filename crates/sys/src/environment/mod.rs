@@ -50,6 +50,13 @@ pub fn settings() -> BTreeMap<String, String> {
     settings::read(&mut UnreadableNotes::default())
 }
 
+/// True where the kernel lets receive buffers grow (`net.ipv4.tcp_moderate_rcvbuf`); `None` where it does not tell.
+#[must_use]
+pub fn moderates_receive_buffers() -> Option<bool> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_moderate_rcvbuf").ok()?;
+    text.trim().parse::<u8>().ok().map(|value| value != 0)
+}
+
 /// Memory of this machine, as the kernel counts it (`MemTotal`); `None` where it is not reported.
 #[must_use]
 pub fn memory() -> Option<ByteCount> {
