@@ -98,14 +98,15 @@ impl Counterfactuals {
         let gains = |rate: f64| transfer.gain(rate) > TIE;
         let mut gaining: Vec<(RemovableCause, f64)> =
             self.without.iter().copied().filter(|(_, rate)| gains(*rate)).collect();
+        // Where no single removal gains, each of two causes may be enough to hold the path back alone.
+        let pair = self.without_pair.filter(|pair| gaining.is_empty() && gains(pair.goodput));
         // The start of a transfer is removed by not counting it. What the sender writes also fills its own buffer.
         let steady = self.ceiling.map_or(transfer.steady, |ceiling| transfer.steady.min(ceiling));
         if gains(steady) {
             gaining.push((RemovableCause::ShortTransfer, steady));
         }
         keep_the_largest(&mut gaining, transfer.whole);
-        if let Some(pair) = self.without_pair.filter(|pair| gaining.is_empty() && gains(pair.goodput)) {
-            // Each is enough to hold the path back alone.
+        if let Some(pair) = pair.filter(|pair| !gains(steady) || pair.goodput > steady * (1.0 + TIE)) {
             let (one, other) = pair.causes;
             let rate_without =
                 |cause| self.without.iter().find(|(known, _)| *known == cause).map_or(0.0, |(_, rate)| *rate);
@@ -237,6 +238,17 @@ mod tests {
     fn causes_that_are_each_enough_are_both_right() {
         let causes = [(Cause::SlowReader, 51.0), (Cause::ReceiveWindow, 50.0)];
         assert_eq!(first(&causes, Some(90.0), 100.0), ("slow-reader", vec!["receive-window", "slow-reader"]));
+    }
+
+    #[test]
+    fn two_causes_that_hide_each_other_gain_more_than_the_start() {
+        let path = |both: f64| {
+            let mut path = measured(&[(Cause::SlowReader, 51.0), (Cause::ReceiveWindow, 50.0)], Some(both), 100.0);
+            path.as_is.steady = 60.0;
+            path.true_cause()
+        };
+        assert_eq!(path(90.0).accepted, ["receive-window", "slow-reader"]);
+        assert_eq!(path(61.0).first, "short-transfer", "little more than without its start");
     }
 
     #[test]
