@@ -130,8 +130,13 @@ impl CauseCost {
             Cause::Incast,
         ];
         let both = |group: &[Cause]| group.contains(&self.cause) && group.contains(&other.cause);
+        // Memory that lacks for all sockets cuts windows, and drops what arrives.
+        let is_memory = self.cause == Cause::KernelMemory
+            && (windows.contains(&other.cause)
+                || losses.contains(&other.cause)
+                || matches!(other.cause, Cause::SendBuffer | Cause::BufferTooSmall));
         let is_late = matches!((self.kind, other.kind), (CostKind::Waiting { .. }, CostKind::Waiting { .. }));
-        both(&windows) || both(&losses) || both(&processors) || is_late
+        both(&windows) || both(&losses) || both(&processors) || is_memory || is_late
     }
 }
 

@@ -70,9 +70,7 @@ impl<'a> Counterfactuals<'a> {
         let (stretches, is_lengthened) = (evidence.stretches(), evidence.lengthens_round_trips());
         let acknowledged = evidence.acknowledged_rate().filter(|_| is_lengthened).map(BitRate::bits_per_second);
         let bursts = evidence.overfilling_write().is_some() || evidence.late_acknowledgements().is_some();
-        // Where a small buffer was found, its verdict has the cost.
-        let is_found = all.iter().any(|one| one.verdict.cause == Cause::BufferTooSmall);
-        let filled = if is_found { 1.0 } else { evidence.filled_share() };
+        let filled = evidence.filled_share();
         Self {
             steady,
             whole,
@@ -102,7 +100,10 @@ impl<'a> Counterfactuals<'a> {
         let stays = |kind: BoundKind| kind != BoundKind::Loss && removed.iter().all(|cost| !cost.own.contains(&kind));
         // A path whose queue is small is not filled, once nothing else holds the transfer back.
         let is_answer = |cost: &&CauseCost| cost.cause == Cause::CongestionControl;
-        let filled = if removed.iter().any(is_answer) { 1.0 } else { self.filled };
+        // Where a small buffer was found, its verdict has the cost, unless that goes with the bursts.
+        let is_found =
+            self.all.iter().any(|one| one.verdict.cause == Cause::BufferTooSmall) && !self.ends_bursts(removed);
+        let filled = if is_found || removed.iter().any(is_answer) { 1.0 } else { self.filled };
         let share = |kind: BoundKind| if kind == BoundKind::Path { filled } else { 1.0 };
         let rates = self.bounds.iter().filter(|one| stays(one.kind));
         let rates = rates.map(|one| one.rate.bits_per_second() * share(one.kind));

@@ -73,6 +73,20 @@ fn without_its_limit_a_flow_does_not_fill_a_path_with_a_small_queue() {
     }
 }
 
+#[test]
+fn without_its_bursts_a_flow_does_not_fill_a_path_with_a_small_queue_either() {
+    let late = |queue: u64| {
+        let observation = changed(reading(0.3), |o| {
+            path(o).with_data.capacity.as_mut().expect("there").queueing_ns = Some(queue * 1_000_000);
+        });
+        assert_eq!(causes(&observation)[0], Cause::SlowReader);
+        without(&observation, Cause::SlowReader)
+    };
+    // Queues of a twentieth and of half of the 20 ms.
+    assert!((110.0..140.0).contains(&late(1)), "{}", late(1));
+    assert!(late(10) > 270.0, "{}", late(10));
+}
+
 /// Transfer of 100 of 287 Mbit/s that waits for its window, beside others that send this many times as much.
 fn windowed_beside_others(share: f64) -> TransferObservation {
     let fixed = windowed(100.0, 287.0, |shape| {
