@@ -148,8 +148,7 @@ impl<'a> Counterfactuals<'a> {
         };
         let repairs = removed.iter().find(|cost| cost.cause == Cause::SackOff).map_or(0.0, |cost| cost.share());
         let changed = others.map(|cost| cost.without_queue(stretch).without_repairs(repairs));
-        let is_held =
-            |cost: &&CauseCost| matches!(cost.kind, CostKind::TimeShare { share, .. } if share >= MIN_HELD_SHARE);
+        let is_held = |cost: &&CauseCost| cost.is_window() && cost.share() >= MIN_HELD_SHARE;
         let fair = if removed.iter().all(is_held) { hard * MIN_FAIR_SHARE } else { 0.0 };
         let beside = |cost: CauseCost| match cost.kind {
             CostKind::OtherTraffic { .. } => self.alone(&cost, hard).max(fair),

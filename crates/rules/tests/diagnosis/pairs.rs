@@ -143,3 +143,14 @@ fn a_cause_that_another_takes_over_from_is_said_with_less_confidence() {
     assert_eq!(first(&held(0)), (Cause::SocketBuffer, Confidence::High));
     assert_eq!(first(&held(38)), (Cause::SocketBuffer, Confidence::Medium));
 }
+
+#[test]
+fn others_take_from_a_window_that_no_host_holds() {
+    let exited = changed(shaped(|shape| (shape.in_flight, shape.congestion_window) = (220_000, 225_000)), |o| {
+        counters(&mut o.sender, &[("TcpExtTCPHystartDelayDetect", 1)]);
+        senders(o, |info| info.slow_start_threshold = Some(SegmentCount::new(100)));
+        let received = bytes(90e6 / 8.0 * 10.0 * (1.046 + 4.0)).get();
+        o.receiver.as_mut().expect("there").interface_bytes = Some((received, 0));
+    });
+    assert_eq!(causes(&exited)[..2], [Cause::CrossTraffic, Cause::SlowStartExit]);
+}
