@@ -14,7 +14,7 @@
 use core::time::Duration;
 use std::os::fd::AsFd;
 
-use linerate_sys::{environment, options, tcp_info};
+use linerate_sys::{options, tcp_info};
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
 use super::tcp::MAX_COPY;
@@ -28,8 +28,9 @@ pub(super) struct LowWaterMark {
     current: usize,
     most: usize,
     is_crowded: bool,
-    /// True once `most` suits a buffer that the kernel does not enlarge.
-    suits_buffer: bool,
+    /// Tells if the kernel lets buffers grow, asked when a larger threshold is wanted first; `None` afterwards, and with a
+    /// requested window.
+    lets_grow: Option<fn() -> Option<bool>>,
     /// Periods that have passed.
     periods: u32,
     room: WindowRoom,
@@ -83,11 +84,16 @@ impl LowWaterMark {
 
     /// With a requested `window`, the threshold stays well below it, so that the sender never waits for a receiver that
     /// waits for more.
-    pub(super) fn new(window: Option<ByteCount>, is_crowded: bool, now: MonotonicTime) -> Self {
+    pub(super) fn new(
+        window: Option<ByteCount>,
+        is_crowded: bool,
+        lets_grow: fn() -> Option<bool>,
+        now: MonotonicTime,
+    ) -> Self {
         let most = if is_crowded { Self::LARGE } else { Self::MOST };
         let most = window.map_or(most, |window| most.min(window.to_usize() / Self::FIXED_PARTS));
-        let (suits_buffer, room) = (window.is_some(), WindowRoom::default());
-        Self { since: now, bytes: 0, reads: 0, current: 1, most, is_crowded, suits_buffer, periods: 0, room }
+        let (lets_grow, room) = (Some(lets_grow).filter(|_| window.is_none()), WindowRoom::default());
+        Self { since: now, bytes: 0, reads: 0, current: 1, most, is_crowded, lets_grow, periods: 0, room }
     }
 
     /// Threshold at `rate`, at most `most`. None lies between half a sender's write and twice a write: there receivers and
@@ -126,8 +132,10 @@ impl LowWaterMark {
         self.periods = self.periods.wrapping_add(1);
         let is_late = self.bytes / self.reads >= 2 * self.current;
         let rate = ByteCount::from_usize(self.bytes) / elapsed;
-        if !self.suits_buffer && self.threshold(rate, self.most) > 1 {
-            self.suit(environment::moderates_receive_buffers(), options::receive_buffer(socket).ok());
+        if self.threshold(rate, self.most) > 1
+            && let Some(lets_grow) = self.lets_grow.take()
+        {
+            self.suit(lets_grow(), options::receive_buffer(socket).ok());
         }
         let most = if self.current >= Self::LARGE && is_late { self.most.min(Self::LARGE) } else { self.most };
         self.set(socket, self.threshold(rate, most));
@@ -136,7 +144,6 @@ impl LowWaterMark {
 
     /// Bounds the threshold by a `buffer` that the kernel does not let grow.
     fn suit(&mut self, grows: Option<bool>, buffer: Option<ByteCount>) {
-        self.suits_buffer = true;
         if let Some(buffer) = buffer.filter(|_| grows == Some(false)) {
             self.most = self.most.min(buffer.to_usize() / Self::FIXED_PARTS);
         }
@@ -156,6 +163,8 @@ impl LowWaterMark {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
 
     const MILLISECOND: Duration = Duration::from_millis(1);
@@ -163,7 +172,7 @@ mod tests {
     #[test]
     fn thresholds_are_no_delay_and_no_pingpong() {
         let most = LowWaterMark::MOST;
-        let mark = LowWaterMark::new(None, false, MonotonicTime::default());
+        let mark = LowWaterMark::new(None, false, || None, MonotonicTime::default());
         for (bytes, most, threshold) in [
             (0, most, 1),
             (16_383, most, 1),
@@ -191,21 +200,34 @@ mod tests {
             (None, buffer, 524_288),
             (Some(false), None, 524_288),
         ] {
-            let mut mark = LowWaterMark::new(None, false, MonotonicTime::default());
+            let mut mark = LowWaterMark::new(None, false, || None, MonotonicTime::default());
             mark.suit(grows, buffer);
             assert_eq!(mark.threshold(rate, mark.most), expected, "{grows:?}, {buffer:?}");
         }
-        let mut requested = LowWaterMark::new(Some(ByteCount::new(65_536)), false, MonotonicTime::default());
-        assert!(requested.suits_buffer && requested.most == 8192);
-        requested.suit(Some(false), buffer);
-        assert_eq!(requested.most, 8192);
+    }
+
+    #[test]
+    fn a_receiver_asks_once_whether_its_buffer_grows() {
+        let (socket, _peer) = UnixStream::pair().expect("descriptors");
+        let after = |window: Option<u64>, lets_grow: fn() -> Option<bool>| {
+            let window = window.map(ByteCount::new);
+            let mut mark = LowWaterMark::new(window, false, lets_grow, MonotonicTime::default());
+            mark.received(&socket, 100_000_000, MonotonicTime::default() + LowWaterMark::PERIOD);
+            assert!(mark.lets_grow.is_none());
+            mark.most
+        };
+        let fixed = options::receive_buffer(&socket).expect("a size").to_usize() / LowWaterMark::FIXED_PARTS;
+        assert!(fixed < LowWaterMark::MOST);
+        assert_eq!(after(None, || Some(false)), fixed);
+        assert_eq!(after(None, || Some(true)), LowWaterMark::MOST);
+        assert_eq!(after(Some(65_536), || unreachable!("a requested window does not grow")), 8192);
     }
 
     #[test]
     fn slow_streams_that_share_processors_gather_for_longer_where_the_window_has_room() {
         let most = LowWaterMark::LARGE;
         let threshold = |bytes: u64, buffer: u64, round_trip: u64, most: usize| {
-            let mut mark = LowWaterMark::new(None, true, MonotonicTime::default());
+            let mut mark = LowWaterMark::new(None, true, || None, MonotonicTime::default());
             mark.room = WindowRoom::new(ByteCount::new(buffer), Duration::from_micros(round_trip));
             mark.threshold(ByteCount::new(bytes) / MILLISECOND, most)
         };

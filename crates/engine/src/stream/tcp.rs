@@ -7,7 +7,7 @@ use std::sync::Arc;
 use linerate_model::parameters::EndCondition;
 use linerate_sys::data::tcp;
 use linerate_sys::file::PageBuffer;
-use linerate_sys::{clock, net, options, poll};
+use linerate_sys::{clock, environment, net, options, poll};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss};
 
 use super::low_water::LowWaterMark;
@@ -393,7 +393,12 @@ pub(super) fn receive(job: &StreamJob, cipher: Option<Box<DataCipher>>) -> Resul
     let several = job.options.parameters.parallel.get() > 1;
     let streams = job.options.parameters.parallel.to_usize();
     let is_crowded = streams > 1 && streams > job.shared.usable_processors();
-    let mut low_water = LowWaterMark::new(job.options.parameters.window, is_crowded, clock::monotonic_now());
+    let mut low_water = LowWaterMark::new(
+        job.options.parameters.window,
+        is_crowded,
+        environment::moderates_receive_buffers,
+        clock::monotonic_now(),
+    );
     let mut slow_reader = job.options.read_rate.map(|rate| SlowReader { rate, next: clock::monotonic_now() });
     while !job.shared.stopping() {
         let most = if discard { MAX_DISCARD } else { buffer.bytes.len() };

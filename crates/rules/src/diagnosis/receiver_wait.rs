@@ -49,11 +49,15 @@ impl TransferEvidence<'_> {
         is_long(self.wait_of_few()) || is_elsewhere && self.waits_unread() && !self.waits_for_repairs()
     }
 
+    /// Counter of the receiver's kernel.
+    fn received_count(&self, name: &str) -> Option<f64> {
+        self.receiver_counter(name).map(|count| SegmentCount::new(count).as_f64())
+    }
+
     /// True when data waits behind gaps, not for the program: without selective acknowledgements each gap takes a round trip.
     fn waits_for_repairs(&self) -> bool {
         let repairs_slowly = self.sender().is_some_and(|info| info.selective_acknowledgements == Some(false));
-        let count = |name: &str| self.receiver_counter(name).map(|count| SegmentCount::new(count).as_f64());
-        let behind = count("TcpExtTCPOFOQueue").zip(count("TcpInSegs"));
+        let behind = self.received_count("TcpExtTCPOFOQueue").zip(self.received_count("TcpInSegs"));
         repairs_slowly && behind.is_some_and(|(behind, segments)| behind > segments * MAX_SHARE_BEHIND_GAPS)
     }
 
@@ -77,8 +81,7 @@ impl TransferEvidence<'_> {
 
     /// True when many acknowledgements close the window: a kernel offers at least a segment while the program reads.
     fn closes_window(&self) -> bool {
-        let count = |name: &str| self.receiver_counter(name).map(|count| SegmentCount::new(count).as_f64());
-        let closed = count("TcpExtTCPToZeroWindowAdv").zip(count("TcpOutSegs"));
+        let closed = self.received_count("TcpExtTCPToZeroWindowAdv").zip(self.received_count("TcpOutSegs"));
         closed.and_then(|(closed, sent)| Ratio::of(closed, sent)).is_some_and(|share| share.get() >= MIN_CLOSED_SHARE)
     }
 
@@ -114,13 +117,12 @@ impl TransferEvidence<'_> {
         if self.is_window_at_rest() {
             return None;
         }
-        let count = |name: &str| self.receiver_counter(name).map(|count| SegmentCount::new(count).as_f64());
-        let segments = count("TcpInSegs").filter(|segments| *segments >= MIN_SEGMENTS_RECEIVED)?;
-        let behind_gaps = count("TcpExtTCPOFOQueue").unwrap_or_default();
+        let segments = self.received_count("TcpInSegs").filter(|segments| *segments >= MIN_SEGMENTS_RECEIVED)?;
+        let behind_gaps = self.received_count("TcpExtTCPOFOQueue").unwrap_or_default();
         if behind_gaps > segments * MAX_SHARE_BEHIND_GAPS && self.own_loss() != OwnLoss::Refuted {
             return None;
         }
-        let sent = count("TcpOutSegs")? + count("TcpExtTCPAckCompressed")?;
+        let sent = self.received_count("TcpOutSegs")? + self.received_count("TcpExtTCPAckCompressed")?;
         Ratio::of(sent, segments).filter(|share| share.get() < MIN_ACKNOWLEDGED_SHARE)
     }
 

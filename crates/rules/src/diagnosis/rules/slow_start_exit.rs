@@ -14,7 +14,7 @@ const MAX_WINDOW_SHARE: f64 = 0.5;
 /// Share of the time without acknowledgements up to which the window is the limit.
 const MAX_STALLED_SHARE: f64 = 0.2;
 
-/// Share of the bytes whose retransmission is no loss that counts; needless ones are none.
+/// Largest retransmitted share of a transfer that counts as one without a loss.
 const MAX_LOSS: f64 = 1e-4;
 
 /// Slow start ended without a loss far below the bandwidth-delay product, and the window has hardly grown since.
