@@ -27,6 +27,7 @@ pub(super) fn page(cases: &[TruthCase], failed: &[((u64, u64), String)], argumen
          a cause (`short-transfer`), but nothing removes it: the cause whose removal saves half of what it costs is right as well. \
          `slow-start-exit` is right for the congestion control, whose test of the delay ended slow start, and for what misled it: \
          a delay that varies, or packets out of order. \
+         Where no removal gains, the path is measured without each pair of causes: both of the pair that gains most are right. \
          Causes that were not built in (congestion control, buffer, receive window) are measured where those that were explain \
          nothing, or only the start, or leave more than a twentieth of the path. Paths on which a transfer would be more packets \
          than the budget of a case are drawn anew. Written by `cargo xtask truth {}`; `--show K` prints a path, `--only K` \
