@@ -4,10 +4,10 @@ mod support;
 
 use std::time::Duration;
 
-use support::document::{array, text};
+use support::document::{array, number, text};
 use support::lab::lab_command;
-use support::linerate;
 use support::process::run;
+use support::{Program, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -39,6 +39,27 @@ fn a_selection_without_traffic_is_an_error() {
         "{}",
         ended.stderr
     );
+}
+
+#[test]
+fn the_path_is_reported_without_its_transfer() {
+    let server = Server::start(Program::Linerate, &["--server-max-duration", "30"]);
+    let mut command = linerate();
+    command.args([
+        "diagnose",
+        "127.0.0.1",
+        "-p",
+        &server.port.to_string(),
+        "--no-capacity",
+        "--json",
+        "--",
+        "-t",
+        "60",
+    ]);
+    let ended = run(command, LIMIT).expect_code(3);
+    assert!(ended.stderr.contains("maximum permitted limit"), "{}", ended.stderr);
+    let document = ended.json();
+    assert!(number(&document, "/rtt/best/min_ns") > 0.0);
 }
 
 #[test]

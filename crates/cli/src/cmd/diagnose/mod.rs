@@ -6,6 +6,7 @@ mod watched;
 
 use linerate_engine::client::ClientOptions;
 use linerate_engine::diagnose::{self, DiagnoseOptions, DiagnoseOutcome, PathSource};
+use linerate_engine::path::PathOutcome;
 use linerate_model::diagnosis::{CauseLocation, TransferDiagnosis};
 use linerate_model::parameters::{TestDirection, TestParameters, TestProtocol};
 use linerate_operate::diagnose::{RunStart, TransferRequest, path_options, run as run_document};
@@ -16,6 +17,7 @@ pub(crate) use progress::DiagnoseProgressDisplay;
 
 use crate::cmd::listen::DialedServer;
 use crate::cmd::measurement::{interrupts, own_arguments};
+use crate::cmd::path::history_record;
 use crate::console;
 use crate::exit::ExitStatus;
 use crate::iperf3;
@@ -52,14 +54,22 @@ pub(crate) fn run(arguments: &DiagnoseArguments) -> ExitStatus {
         console::error(&error.to_string(), error.advice());
     }
     let exit = exit_of(&outcome, diagnosis.as_ref(), stop.pending().is_some());
-    if let Some(diagnosis) = &diagnosis {
-        let asked = TransferRequest { host, port: arguments.common.port(), transfer: &arguments.transfer };
-        let mut document = begun.document(asked, &outcome, diagnosis);
-        document.observation = outcome.observation.clone().map(Box::new).filter(|_| arguments.observation);
-        let run = run_document(&document, &outcome, surroundings, own_arguments());
-        arguments.common.print_and_record(&run);
-    }
+    let Some(diagnosis) = &diagnosis else {
+        let Some(path) = path_alone(&outcome) else { return exit };
+        arguments.common.print_and_record(&history_record(path, surroundings));
+        return ExitStatus::Partial;
+    };
+    let asked = TransferRequest { host, port: arguments.common.port(), transfer: &arguments.transfer };
+    let mut document = begun.document(asked, &outcome, diagnosis);
+    document.observation = outcome.observation.clone().map(Box::new).filter(|_| arguments.observation);
+    let run = run_document(&document, &outcome, surroundings, own_arguments());
+    arguments.common.print_and_record(&run);
     exit
+}
+
+/// Measured path of a run whose transfer did not take place.
+fn path_alone(outcome: &DiagnoseOutcome) -> Option<&PathOutcome> {
+    outcome.path.as_ref().filter(|path| path.document.rtt.best.is_some())
 }
 
 /// Exit status; a transfer that ended early still counts when its limit was found.

@@ -9,7 +9,7 @@ use super::figures;
 use crate::cmd::measurement::own_arguments;
 
 /// Assembles the record.
-pub(super) fn history_record(outcome: &PathOutcome, surroundings: LocalEnvironment) -> RunDocument {
+pub(crate) fn history_record(outcome: &PathOutcome, surroundings: LocalEnvironment) -> RunDocument {
     let document = &outcome.document;
     let near = surroundings.finish(OwnTraffic { received: outcome.received, sent: outcome.sent });
     RunDocument {

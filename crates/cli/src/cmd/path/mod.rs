@@ -13,6 +13,7 @@ use linerate_model::report::Outcome;
 use linerate_units::{PacketCount, Port};
 
 pub(crate) use arguments::PathArguments;
+pub(crate) use document::history_record;
 pub(crate) use progress::PathProgressDisplay;
 
 use crate::cmd::listen::DialedServer;
@@ -69,7 +70,7 @@ pub(crate) fn run(arguments: &PathArguments) -> ExitStatus {
         }
     }
     if exit != ExitStatus::Unable {
-        let run = document::history_record(&outcome, surroundings);
+        let run = history_record(&outcome, surroundings);
         arguments.common.print_and_record(&run);
         if arguments.hops.hops {
             arguments.common.show_tables(&run);
