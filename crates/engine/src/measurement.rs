@@ -34,13 +34,14 @@ const MAX_SAMPLING_PERIOD: Duration = Duration::from_millis(100);
 
 /// Period of a timed test in which nothing is sampled: of UDP, or of receivers, without details. A server looks at its limits
 /// this often when it has many sessions, too. Each wake-up costs what a datagram costs.
-const UNSAMPLED_PERIOD: Duration = Duration::from_millis(500);
+const UNSAMPLED_PERIOD: Duration = Duration::from_secs(1);
 
 /// Shortest sampling period of a paced sender, whose rate is known,
 const MIN_PACED_PERIOD: Duration = Duration::from_millis(50);
 
-/// and the longest one: a diagnosis reads the connection this often in any case ([`SAMPLING_INTERVAL`]).
-const MAX_PACED_PERIOD: Duration = SAMPLING_INTERVAL;
+/// and the longest one: iperf3 reads the connection once in its default interval. Where details are requested it is a
+/// diagnosis' [`SAMPLING_INTERVAL`].
+const MAX_PACED_PERIOD: Duration = Duration::from_secs(1);
 
 /// Bursts of a slow paced sender in a sampling period: each sample wakes a thread, as each burst does.
 const BURSTS_PER_SAMPLE: u64 = 4;
@@ -57,7 +58,11 @@ fn sampling_period(base: Duration, senders: usize, parameters: &TestParameters, 
     let senders = u32::try_from(senders).unwrap_or(u32::MAX);
     let shared = base.saturating_mul(senders.div_ceil(SENDERS_AT_FULL_CADENCE));
     let paced = parameters.rate.and_then(|rate| rate.time_to_send(burst * BURSTS_PER_SAMPLE));
-    let longest = if is_timed { MAX_PACED_PERIOD } else { MAX_SAMPLING_PERIOD };
+    let longest = match (is_timed, parameters.far_details) {
+        (true, false) => MAX_PACED_PERIOD,
+        (true, true) => SAMPLING_INTERVAL,
+        (false, _) => MAX_SAMPLING_PERIOD,
+    };
     let paced = paced.map_or(Duration::ZERO, |time| time.clamp(MIN_PACED_PERIOD, longest));
     base.max(shared.min(MAX_SAMPLING_PERIOD)).max(paced)
 }
@@ -172,8 +177,12 @@ impl TestMeasurement {
         if self.ended.is_some() {
             return;
         }
-        if now >= self.next_sample {
-            self.streams.iter_mut().for_each(|tracked| tracked.sample_at(now));
+        let ticks = self.next_tick().is_some_and(|tick| now >= tick);
+        if now >= self.next_sample || ticks {
+            // A completed interval reads the connections itself: one wake-up for both.
+            if !ticks {
+                self.streams.iter_mut().for_each(|tracked| tracked.sample_at(now));
+            }
             if let Some(host) = &mut self.host {
                 host.sample(now);
             }
@@ -444,13 +453,14 @@ mod tests {
             (10, 1, tcp(Some(100.0)), 50),
             (10, 1, tcp(Some(11.584)), 80),
             (10, 1, tcp(Some(5.792)), 160),
-            (10, 1, tcp(Some(1.0)), 250),
+            (10, 1, tcp(Some(0.9)), 1000),
+            (10, 1, TestParameters { far_details: true, ..tcp(Some(0.9)) }, 250),
             (10, 8, tcp(Some(100.0)), 50),
             (10, 128, tcp(Some(100.0)), 100),
             (10, 1, exact(1.0), 100),
             // Nothing to sample but the last one, nothing at all, the host, and an end to be noticed.
-            (10, 0, tcp(None), 500),
-            (10, 4, udp, 500),
+            (10, 0, tcp(None), 1000),
+            (10, 4, udp, 1000),
             (10, 1, detailed, 100),
             (10, 1, exact_udp, 100),
             // A server with many sessions.

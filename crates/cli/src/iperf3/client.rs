@@ -8,7 +8,7 @@ use linerate_engine::Error;
 use linerate_engine::client::{self, ClientOptions, UserCredentials};
 use linerate_engine::tls::TlsClientOptions;
 use linerate_model::event::TestEvent;
-use linerate_model::parameters::EndCondition;
+use linerate_model::parameters::{EndCondition, TestParameters};
 use linerate_report::iperf3_json::{self, Iperf3Document};
 use linerate_report::iperf3_text::{Iperf3Renderer, TextOptions};
 use linerate_sys::options::KeepaliveSettings;
@@ -72,7 +72,8 @@ pub(super) fn prepare(common: &CommonArguments, title: Option<&str>) -> Result<P
 /// Converts the command line to the engine's options.
 fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
     let common = &arguments.common;
-    let mut parameters = arguments.parameters.clone();
+    // Nothing shows the server's intervals before the end.
+    let mut parameters = TestParameters { far_reports_at_end: true, ..arguments.parameters.clone() };
     if let Some(path) = common.file.as_ref().filter(|_| !arguments.end_given) {
         let size = std::fs::metadata(path).map_err(|cause| Error::io(ErrorCode::FILE, &cause))?.len();
         parameters.end = EndCondition::Bytes(ByteCount::new(size));

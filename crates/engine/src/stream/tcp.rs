@@ -40,8 +40,16 @@ const DEFAULT_BLOCK: ByteCount = ByteCount::from_kibibytes(128);
 /// Longest sending interval of a paced stream with the default block size,
 const MAX_PACED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// … unless less than [`slow_burst`] is due in it: each wake-up costs both hosts processor time.
-const MAX_SLOW_INTERVAL: Duration = Duration::from_millis(200);
+/// … unless less than [`slow_burst`] is due in it: each wake-up costs both hosts processor time. Its bursts divide a second, so
+/// that interval reports of whole seconds have equal numbers of them; there is at least this many,
+const MIN_BURSTS_PER_SECOND: u64 = 1;
+
+/// or this many where details are requested: then each interval of a diagnosis has data.
+const MIN_DETAILED_BURSTS_PER_SECOND: u64 = 5;
+
+/// Longest time after the start of a paced stream until its first block, a quarter of the interval of faster ones: later blocks are
+/// not due at the ends of intervals and of the test, which would count some of them in the one or the other by chance.
+const MAX_FIRST_WAIT: Duration = MAX_PACED_INTERVAL;
 
 /// Receive buffer: small enough for a processor's second-level cache.
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(128);
@@ -114,8 +122,10 @@ impl<'a> TcpSender<'a> {
             None => choose_method(job, &block)?,
         };
         let pacer = parameters.rate.and_then(|rate| {
-            let pacing = PacingOptions::of(parameters, rate, ByteCount::from_usize(length));
-            StreamPacer::new(pacing, clock::monotonic_now())
+            let block = ByteCount::from_usize(length);
+            let wait = rate.time_to_send(block).unwrap_or_default() / 4;
+            let pacing = PacingOptions::of(parameters, rate, block);
+            StreamPacer::new(pacing, clock::monotonic_now() + wait.min(MAX_FIRST_WAIT))
         });
         let most_repeat = if pacer.is_none() { most_repeat(&method, length, parameters.window) } else { 1 };
         Ok(Self {
@@ -298,7 +308,8 @@ fn block_length(job: &StreamJob) -> ByteCount {
         Some(rate)
             if parameters.block_size == DEFAULT_BLOCK && parameters.burst.is_none() && job.options.splits_blocks =>
         {
-            paced_block(rate, slow_burst(options::mss(&job.socket).ok()))
+            let least = if parameters.far_details { MIN_DETAILED_BURSTS_PER_SECOND } else { MIN_BURSTS_PER_SECOND };
+            paced_block(rate, slow_burst(options::mss(&job.socket).ok()), least)
         }
         _ => parameters.block_size.max(ByteCount::new(1)),
     }
@@ -311,9 +322,11 @@ pub(super) fn slow_burst(mss: Option<Mss>) -> ByteCount {
     SLOW_BURST.max(ByteCount::new(segments * segment))
 }
 
-/// Bytes that a stream without a requested block size sends at once at `rate`, at most `burst` when it is slow.
-fn paced_block(rate: BitRate, burst: ByteCount) -> ByteCount {
-    let few = (rate * MAX_SLOW_INTERVAL).min(burst);
+/// Bytes that a stream without a requested block size sends at once at `rate`, at most `burst` when it is slow, and at least
+/// `least` times a second.
+fn paced_block(rate: BitRate, burst: ByteCount, least: u64) -> ByteCount {
+    let second = (rate * Duration::from_secs(1)).get();
+    let few = ByteCount::new(second / second.div_ceil(burst.get().max(1)).max(least));
     (rate * MAX_PACED_INTERVAL).max(few).clamp(ByteCount::new(1448), DEFAULT_BLOCK)
 }
 
@@ -509,11 +522,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slow_streams_send_a_small_burst_at_most_a_fifth_of_a_second_apart() {
-        for (megabits, block) in [(0.1, 2500), (1.0, 25_000), (10.0, 28_960), (50.0, 62_500), (1000.0, 131_072)] {
+    fn slow_streams_send_the_same_number_of_small_bursts_in_each_second() {
+        for (megabits, least, block) in [
+            (0.01, 1, 1448),
+            (0.1, 1, 12_500),
+            (0.1, 5, 2500),
+            (1.0, 1, 25_000),
+            (10.0, 1, 28_409),
+            (50.0, 1, 62_500),
+            (1000.0, 1, 131_072),
+        ] {
             let rate = BitRate::from_bits_per_second(megabits * 1e6);
             let ethernet = slow_burst(Some(Mss::new(1448)));
-            assert_eq!(paced_block(rate, ethernet), ByteCount::new(block), "{megabits} Mbit/s");
+            assert_eq!(paced_block(rate, ethernet, least), ByteCount::new(block), "{megabits} Mbit/s");
         }
         for (mss, burst) in [(None, 28_960), (Some(536), 28_960), (Some(8948), 125_272), (Some(65_483), 130_966)] {
             assert_eq!(slow_burst(mss.map(Mss::new)), ByteCount::new(burst), "segments of {mss:?} bytes");
