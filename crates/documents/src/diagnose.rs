@@ -142,9 +142,12 @@ pub struct CauseVerdict {
     /// Share of the transfer's time that the cause explains, from 0 to 1.
     #[serde(default)]
     pub share: Option<f64>,
-    /// Goodput expected without this cause alone.
+    /// Goodput expected without this cause, and without `together_with`.
     #[serde(default)]
     pub without: Option<GoodputEstimate>,
+    /// Cause that has to go as well: each of the two holds the transfer alone.
+    #[serde(default)]
+    pub together_with: Option<Cause>,
     /// Supporting figures.
     pub evidence: Vec<String>,
     /// Advice; empty where no change to a host would help.
@@ -182,6 +185,7 @@ impl From<&diagnosis::DiagnosisVerdict> for CauseVerdict {
             text: verdict.text.clone(),
             share: verdict.share.map(linerate_units::Ratio::get),
             without: verdict.without,
+            together_with: verdict.together_with,
             evidence: verdict.evidence.clone(),
             advice: verdict.advice.clone(),
         }

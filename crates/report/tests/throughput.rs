@@ -310,6 +310,7 @@ fn diagnosis(cause: Cause, confidence: Confidence, text: &str, states: &[(Sender
             text: text.to_owned(),
             share: None,
             without: None,
+            together_with: None,
             evidence: Vec::new(),
             advice: Vec::new(),
         }],

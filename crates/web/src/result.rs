@@ -213,6 +213,7 @@ fn rate_limit_verdict(paused: Ratio) -> CauseVerdict {
         ),
         share: Some(paused.get()),
         without: None,
+        together_with: None,
         evidence: Vec::new(),
         advice: Vec::new(),
     }

@@ -113,8 +113,9 @@ impl TruthCase {
     pub(super) fn estimate(&self) -> Option<(GoodputEstimate, f64)> {
         let verdict = self.verdict.as_ref().filter(|_| self.is_right())?;
         let is_named = |cause: &RemovableCause| cause.verdicts().contains(&verdict.cause.as_str());
-        let (_, rate) = self.measured.without.iter().find(|(cause, _)| is_named(cause))?;
-        Some((verdict.without?, *rate))
+        let single = || self.measured.without.iter().find(|(cause, _)| is_named(cause)).map(|(_, rate)| *rate);
+        let both = self.measured.without_pair.filter(|_| verdict.is_pair).map(|pair| pair.goodput);
+        Some((verdict.without?, both.or_else(single)?))
     }
 
     /// One line for the terminal.

@@ -128,7 +128,8 @@ fn gains(cases: &[TruthCase]) -> String {
     let _ = writeln!(
         text,
         "Of the right verdicts, {} have an estimate; {}{} of them are within {:.0} % of the goodput that was measured \
-         without the cause, and {}{} of the stated ranges contain it.\n\n\
+         without the cause, or without both causes where the verdict says that both have to go, and {}{} of the stated \
+         ranges contain it.\n\n\
          | cause | estimates | within {:.0} % | in the range |\n|---|---:|---:|---:|",
         all.count,
         all.close,
@@ -225,7 +226,7 @@ mod tests {
     use super::super::cause::RemovableCause;
     use linerate_units::BitRate;
 
-    use super::super::judge::{Counterfactuals, MeasuredGoodput};
+    use super::super::judge::{CausePair, Counterfactuals, MeasuredGoodput};
     use super::super::judged::FirstVerdict;
     use super::*;
 
@@ -249,6 +250,7 @@ mod tests {
                     expected: BitRate::from_bits_per_second(80e6),
                     high: BitRate::from_bits_per_second(90e6),
                 }),
+                is_pair: false,
                 text: "So it is.".to_owned(),
             }),
             contradictions: Vec::new(),
@@ -274,7 +276,7 @@ mod tests {
             "| medium | 0 | 0 |",
             "| low | 1 | 1 (100.0 %) |",
             "2 have an estimate; 1 (50.0 %) of them are within 25 %",
-            "and 1 (50.0 %) of the stated ranges contain it",
+            "and 1 (50.0 %) of the stated ranges contain it.",
             "4 of 4 (100.0 %) stated intervals contain",
             "* **link-rate** (9/1) was reported with confidence high, but loss: 10.00 (10.00 steady) Mbit/s; without loss 85.00, link 90.00.",
             "`cargo xtask truth --random 2 --seed 9 --only 1`",
@@ -284,6 +286,18 @@ mod tests {
             assert!(page.contains(part), "'{part}' in\n{page}");
         }
         assert!(!page.contains("By seed"), "of one seed");
+    }
+
+    #[test]
+    fn an_estimate_without_two_causes_is_compared_with_the_goodput_without_both() {
+        let measured = |is_pair: bool| {
+            let mut case = case(0, "loss", Confidence::Medium, 12e6);
+            let causes = (RemovableCause::Loss, RemovableCause::ReceiveWindow);
+            case.measured.without_pair = Some(CausePair { causes, goodput: 85e6 });
+            case.verdict.as_mut().expect("there").is_pair = is_pair;
+            case.estimate().expect("it has one").1
+        };
+        assert_eq!((measured(true), measured(false)), (85e6, 12e6));
     }
 
     #[test]

@@ -251,8 +251,10 @@ pub struct DiagnosisVerdict {
     pub text: String,
     /// Share of the transfer's time that the cause explains; `None` where it cannot be attributed to one.
     pub share: Option<Ratio>,
-    /// Goodput without this cause alone; `None` where no next bound is known.
+    /// Goodput without this cause, and without [`DiagnosisVerdict::together_with`]; `None` where no next bound is known.
     pub without: Option<GoodputEstimate>,
+    /// Cause that has to go as well: each of the two holds the transfer alone. `None` where this one's removal is enough.
+    pub together_with: Option<Cause>,
     /// Supporting figures, each with its unit.
     pub evidence: Vec<String>,
     /// Advice; empty where no change to a host would help.

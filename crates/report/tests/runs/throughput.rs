@@ -83,6 +83,7 @@ fn held_back_by_loss() -> TestDiagnosis {
         text: text.to_owned(),
         share: None,
         without: None,
+        together_with: None,
         evidence: Vec::new(),
         advice: Vec::new(),
     };

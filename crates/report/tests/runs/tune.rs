@@ -41,6 +41,7 @@ fn diagnosed(cause: Cause, text: &str, goodput: f64) -> DiagnoseDocument {
             text: text.to_owned(),
             share: None,
             without: None,
+            together_with: None,
             evidence: vec![
                 "time that the window was the limit: 98.6 %".to_owned(),
                 "largest window that the receiver announced: 3.14 MB".to_owned(),

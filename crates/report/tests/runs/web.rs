@@ -22,6 +22,7 @@ fn phase(kind: PhaseKind, start: u64, end: u64, added: Option<i64>) -> WebPhase 
         text: "The path is full: at 95.6 Mbit/s it has a persistent queue of 16.1 ms.".to_owned(),
         share: Some(0.9),
         without: None,
+        together_with: None,
         evidence: vec!["queueing: 16.1 ms".to_owned()],
         advice: Vec::new(),
     };

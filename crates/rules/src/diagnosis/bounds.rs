@@ -50,6 +50,22 @@ fn path(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     (!whole.at_least).then_some(ThroughputBound { kind: BoundKind::Path, rate: capacity, arithmetic: text })
 }
 
+/// Rate that the receive window allows where no program sets the buffer: of the largest buffer where the kernel grows it, else
+/// of the initial one.
+pub(super) fn kernel_window(evidence: &TransferEvidence<'_>, grows: bool) -> Option<BitRate> {
+    let values = evidence.receiver_setting("net.ipv4.tcp_rmem")?;
+    let buffer = ByteCount::new(*values.get(if grows { 2 } else { 1 })?);
+    let window = usable_window(buffer, window_share(evidence)?);
+    Some(window_rate(window, evidence.base?)? * connections(evidence))
+}
+
+/// Part of the receive buffer that is offered as the window: the largest observed one.
+fn window_share(evidence: &TransferEvidence<'_>) -> Option<Ratio> {
+    let (buffer, _) = evidence.receive_buffer?;
+    let seen = evidence.largest_window.and_then(|window| window / buffer).map(Ratio::get);
+    Ratio::new(seen.filter(|share| (0.2..=0.97).contains(share)).unwrap_or(DEFAULT_WINDOW_SHARE))
+}
+
 fn receive_window(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let most = ByteCount::new(*evidence.receiver_setting("net.ipv4.tcp_rmem")?.get(2)?);
     let (buffer, changed) = evidence.receive_buffer?;
@@ -57,8 +73,7 @@ fn receive_window(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let is_tuned = evidence.receiver_setting("net.ipv4.tcp_moderate_rcvbuf").is_none_or(|value| value != [0]);
     let grows = changed || is_tuned && evidence.observation.asked.buffer.is_none();
     let most = if grows { most.max(buffer) } else { buffer };
-    let seen = evidence.largest_window.and_then(|window| window / buffer).map(Ratio::get);
-    let share = Ratio::new(seen.filter(|share| (0.2..=0.97).contains(share)).unwrap_or(DEFAULT_WINDOW_SHARE))?;
+    let share = window_share(evidence)?;
     let base = evidence.base?;
     // Without the option, a window has 16 bits (RFC 7323 section 2).
     let is_scaled = evidence.sender().is_none_or(|info| info.window_scale.is_some() || info.timestamps.is_none());

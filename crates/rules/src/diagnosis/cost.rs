@@ -1,8 +1,10 @@
 //! Cost of a cause: the part of the transfer that it takes, by the evidence.
 
+use core::time::Duration;
+
 use linerate_analysis::formulas::loss_limited_rate;
 use linerate_model::diagnosis::{BoundKind, Cause, SenderState};
-use linerate_units::{ByteCount, Ratio, SegmentCount};
+use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
 use super::counterfactual::time_in;
 use super::evidence::TransferEvidence;
@@ -18,8 +20,11 @@ const RENO_EXPONENT: f64 = 0.5;
 /// The same of BBR, which loss hardly slows.
 const BBR_EXPONENT: f64 = 0.05;
 
-/// Share of the receive window or of a rate from which a fixed rate is the limit.
+/// Share of a window or of a rate from which it is the limit.
 const MIN_REACHED_SHARE: f64 = 0.75;
+
+/// Share of the time under memory pressure from which it limits all of it.
+const MIN_PRESSED_SHARE: f64 = 0.2;
 
 /// Spread of the round trips at rest, as a share of the smallest, from which acknowledgements wait behind others' packets.
 const MIN_WAIT_SHARE: f64 = 0.25;
@@ -130,13 +135,15 @@ impl CauseCost {
             Cause::Incast,
         ];
         let both = |group: &[Cause]| group.contains(&self.cause) && group.contains(&other.cause);
+        // A kernel that grows no buffers has one of its own where the program sets none.
+        let is_behind = both(&[Cause::SocketBuffer, Cause::AutotuningOff]) && self.cause != other.cause;
         // Memory that lacks for all sockets cuts windows, and drops what arrives.
         let is_memory = self.cause == Cause::KernelMemory
             && (windows.contains(&other.cause)
                 || losses.contains(&other.cause)
                 || matches!(other.cause, Cause::SendBuffer | Cause::BufferTooSmall));
         let is_late = matches!((self.kind, other.kind), (CostKind::Waiting { .. }, CostKind::Waiting { .. }));
-        both(&windows) || both(&losses) || both(&processors) || is_memory || is_late
+        both(&windows) && !is_behind || both(&losses) || both(&processors) || is_memory || is_late
     }
 }
 
@@ -148,6 +155,9 @@ pub(super) fn cost(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<Caus
         Cause::Application => (costs.idle(), &[BoundKind::Application]),
         Cause::ApplicationPacing => (costs.whole(), &[BoundKind::Application]),
         Cause::SocketPacing => (costs.whole(), &[BoundKind::Pacing]),
+        Cause::AutotuningOff if super::rules::sets_receive_buffer(evidence) => {
+            (costs.initial_window(), &[BoundKind::ReceiveWindow])
+        }
         Cause::ReceiveWindow | Cause::WindowScalingOff | Cause::AutotuningOff | Cause::SlowReader => {
             (costs.receive_window(), &[BoundKind::ReceiveWindow])
         }
@@ -285,7 +295,18 @@ impl<'e, 'o> Costs<'e, 'o> {
             return self.for_share((self.share_of(|shares| shares.application) - share).max(0.0));
         }
         let marked = self.evidence.application_limited.is_some_and(|share| share.get() >= MIN_WHOLE_SHARE);
-        if marked { self.whole() } else { self.for_share(self.share_of(|shares| shares.application)) }
+        if marked || self.sends_less_than_a_window() {
+            self.whole()
+        } else {
+            self.for_share(self.share_of(|shares| shares.application))
+        }
+    }
+
+    /// True when the program never had a window's data to send: it also limits the time in which its bursts are on their way.
+    fn sends_less_than_a_window(&self) -> bool {
+        let windows = self.evidence.largest_in_flight.zip(self.evidence.congestion_window);
+        let never = windows.is_some_and(|(flight, window)| flight.as_f64() < MIN_REACHED_SHARE * window.as_f64());
+        never && self.evidence.retransmits.is_some_and(SegmentCount::is_zero)
     }
 
     fn receive_window(&self) -> CostKind {
@@ -293,6 +314,12 @@ impl<'e, 'o> Costs<'e, 'o> {
             return self.whole();
         }
         self.for_share(self.share_of(|shares| shares.receive_window))
+    }
+
+    /// Window of the buffer that the kernel does not grow, where a program's own is in its place.
+    fn initial_window(&self) -> CostKind {
+        let rate = super::bounds::kernel_window(self.evidence, false).map_or(self.steady, BitRate::bits_per_second);
+        CostKind::TimeShare { share: 1.0, rate: rate.max(self.steady) }
     }
 
     /// True when data waits for the receiving program: it has passed the path.
@@ -326,10 +353,15 @@ impl<'e, 'o> Costs<'e, 'o> {
     /// Memory limits show as small windows, full buffers and stalls; without any of these figures, as all of the time. So does
     /// memory pressure: it keeps every window of the host small (`tcp_under_memory_pressure()`), and drops what fits in none.
     fn memory(&self) -> CostKind {
-        const PRESSURES: &str = "TcpExtTCPMemoryPressures";
-        let grown = [self.evidence.sender_counter(PRESSURES), self.evidence.receiver_counter(PRESSURES)];
-        if grown.into_iter().flatten().any(|count| count > 0) {
-            return self.whole();
+        let sum = |name| {
+            self.evidence.sender_counter(name).into_iter().chain(self.evidence.receiver_counter(name)).sum::<u64>()
+        };
+        // The kernel counts the milliseconds of a pressure when it ends.
+        let ended = Duration::from_millis(sum("TcpExtTCPMemoryPressuresChrono"));
+        let share = ended.as_secs_f64() / self.evidence.observation.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        if sum("TcpExtTCPMemoryPressures") > 0 {
+            let is_short = !ended.is_zero() && share < MIN_PRESSED_SHARE;
+            return if is_short { self.for_share(share) } else { self.whole() };
         }
         let windows = self.share_of(|shares| shares.receive_window) + self.share_of(|shares| shares.send_buffer);
         let stalls = time_in(&self.states, &[SenderState::Stalled, SenderState::Recovery]);

@@ -53,6 +53,9 @@ pub(super) struct Counterfactuals<'a> {
     bursts: bool,
     /// Share of the path's rate that the transfer reaches with the path's queue.
     filled: f64,
+    /// Rates of the windows that the receiver's kernel offers where no program sets the buffer: as it is set, and where it grows
+    /// buffers.
+    kernel_windows: (Option<f64>, Option<f64>),
     pub(super) bounds: &'a [ThroughputBound],
     pub(super) all: &'a [CostedVerdict],
 }
@@ -71,6 +74,8 @@ impl<'a> Counterfactuals<'a> {
         let acknowledged = evidence.acknowledged_rate().filter(|_| is_lengthened).map(BitRate::bits_per_second);
         let bursts = evidence.overfilling_write().is_some() || evidence.late_acknowledgements().is_some();
         let filled = evidence.filled_share();
+        let window = |grows| super::bounds::kernel_window(evidence, grows).map(BitRate::bits_per_second);
+        let kernel_windows = (window(!super::rules::is_autotuning_off(evidence)), window(true));
         Self {
             steady,
             whole,
@@ -82,6 +87,7 @@ impl<'a> Counterfactuals<'a> {
             acknowledged,
             bursts,
             filled,
+            kernel_windows,
             bounds,
             all,
         }
@@ -90,12 +96,15 @@ impl<'a> Counterfactuals<'a> {
     /// Lowest bound of the resources that stay without these causes; `None` where none is known, or where the path behind
     /// a limit was measured through that limit only.
     fn remaining_bound(&self, removed: &[&CauseCost]) -> Option<f64> {
-        let is_behind = |cost: &&CauseCost| {
-            cost.own.contains(&BoundKind::Path) && !matches!(cost.kind, CostKind::OtherTraffic { .. })
-        };
-        if removed.iter().any(is_behind) {
+        let is_traffic = |cost: &&CauseCost| matches!(cost.kind, CostKind::OtherTraffic { .. });
+        if removed.iter().any(|cost| cost.own.contains(&BoundKind::Path) && !is_traffic(cost)) {
             return None;
         }
+        // Beside another cause, the rate of other traffic is the path's again.
+        let freed = removed.iter().find_map(|cost| match cost.kind {
+            CostKind::OtherTraffic { rate } if removed.len() > 1 => Some(rate),
+            _ => None,
+        });
         // Losses count by the verdicts that name them, not by the formula for all of them.
         let stays = |kind: BoundKind| kind != BoundKind::Loss && removed.iter().all(|cost| !cost.own.contains(&kind));
         // A path whose queue is small is not filled, once nothing else holds the transfer back.
@@ -106,8 +115,21 @@ impl<'a> Counterfactuals<'a> {
         let filled = if is_found || removed.iter().any(is_answer) { 1.0 } else { self.filled };
         let share = |kind: BoundKind| if kind == BoundKind::Path { filled } else { 1.0 };
         let rates = self.bounds.iter().filter(|one| stays(one.kind));
+        let path =
+            self.bounds.iter().find(|one| one.kind == BoundKind::Path).map(|one| one.rate.bits_per_second() * filled);
         let rates = rates.map(|one| one.rate.bits_per_second() * share(one.kind));
+        let rates = rates.chain(self.window_left(removed)).chain(freed.zip(path).map(|(freed, path)| freed + path));
         rates.min_by(f64::total_cmp).map(|rate| rate.max(self.steady))
+    }
+
+    /// Rate of the receive window that the kernel offers without the setting that is removed.
+    fn window_left(&self, removed: &[&CauseCost]) -> Option<f64> {
+        let goes = |cause| removed.iter().any(|cost| cost.cause == cause);
+        match (goes(Cause::SocketBuffer), goes(Cause::AutotuningOff)) {
+            (_, true) => self.kernel_windows.1,
+            (true, false) => self.kernel_windows.0,
+            (false, false) => None,
+        }
     }
 
     /// Rate that a cause allows where everything else would reach `other`.
@@ -192,18 +214,20 @@ impl<'a> Counterfactuals<'a> {
         Some(best.min(next).max(self.steady))
     }
 
-    /// Estimate for one cause, with its range; `None` where nothing arrived or the path's
+    /// Estimate without these causes, with its range; `None` where nothing arrived or the path's
     /// capacity is unknown, so that nothing is known about what comes next.
-    pub(super) fn without(&self, cost: &CauseCost) -> Option<GoodputEstimate> {
-        let is_dead = cost.cause != Cause::SackOff
-            && matches!(cost.kind, CostKind::Stalled { share } if share >= MAX_STALLED_SHARE);
+    pub(super) fn without(&self, removed: &[&CauseCost]) -> Option<GoodputEstimate> {
+        let is_dead = removed.iter().any(|cost| {
+            cost.cause != Cause::SackOff
+                && matches!(cost.kind, CostKind::Stalled { share } if share >= MAX_STALLED_SHARE)
+        });
         let is_path_known = self.bounds.iter().any(|one| one.kind == BoundKind::Path);
         if is_dead || !is_path_known || self.steady <= 0.0 {
             return None;
         }
-        let expected = self.of_whole(self.rate_without(&[cost])?);
-        let (less, more) =
-            if matches!(cost.kind, CostKind::LossShare { .. }) { ERROR_OF_LOSSES } else { ERROR_OF_BOUNDS };
+        let expected = self.of_whole(self.rate_without(removed)?);
+        let loses = removed.iter().any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));
+        let (less, more) = if loses { ERROR_OF_LOSSES } else { ERROR_OF_BOUNDS };
         let gain = expected - self.whole;
         let bits = BitRate::from_bits_per_second;
         Some(GoodputEstimate {
@@ -227,7 +251,7 @@ impl<'a> Counterfactuals<'a> {
     /// Gain of a removal as a share of the mean of the whole transfer; 0 where it cannot be estimated.
     pub(super) fn gain_of_whole(&self, cost: &CauseCost) -> f64 {
         let takes = !matches!(cost.kind, CostKind::Nothing);
-        let without = self.without(cost).filter(|_| takes && self.whole > 0.0);
+        let without = self.without(&[cost]).filter(|_| takes && self.whole > 0.0);
         without.map_or(0.0, |without| without.expected.bits_per_second() / self.whole - 1.0)
     }
 

@@ -10,6 +10,7 @@ use linerate_units::{BitRate, ByteCount, CompactSort, Mss, Mtu, Ratio, SegmentCo
 use super::capacity::{capacity_of, known_capacity, low_share};
 use super::counterfactual::time_in;
 use super::path_loss::OwnLoss;
+use super::stalls;
 use super::steady::{arrival_rate, steady_moments, steady_rate};
 
 /// Share of the capacity from which a path is full, unless a cause gains by its removal: windows, queues and
@@ -97,6 +98,8 @@ pub struct TransferEvidence<'o> {
     pub segments: Option<SegmentCount>,
     /// Longest time without acknowledgements while data was in flight.
     pub longest_stall: Duration,
+    /// Most stalls of a connection after which its data went on.
+    pub ended_stalls: usize,
 }
 
 /// Returns the upper median.
@@ -195,7 +198,8 @@ impl<'o> TransferEvidence<'o> {
             retransmits: sum(|moment| moment.socket.info.retransmits.map(SegmentCount::get)).map(SegmentCount::new),
             late_retransmits: late_retransmits(connections),
             segments: sum(|moment| moment.socket.info.data_segments_sent.map(SegmentCount::get)).map(SegmentCount::new),
-            longest_stall: connections.iter().map(longest_stall).max().unwrap_or_default(),
+            longest_stall: connections.iter().map(stalls::longest).max().unwrap_or_default(),
+            ended_stalls: connections.iter().map(stalls::ended).max().unwrap_or_default(),
         }
     }
 
@@ -534,21 +538,4 @@ fn median_ratio(values: impl Iterator<Item = Ratio>) -> Option<Ratio> {
     let mut values: Vec<Ratio> = values.collect();
     values.sort_compactly_by(|one, other| one.get().total_cmp(&other.get()));
     values.get(values.len() / 2).copied()
-}
-
-/// Returns the longest time without acknowledgements while data was in flight.
-fn longest_stall(connection: &ObservedConnection) -> Duration {
-    let (mut longest, mut since) = (Duration::ZERO, None);
-    for pair in connection.sender.windows(2) {
-        let (before, now) = (&pair[0].socket.info, &pair[1].socket.info);
-        let stalled = before.bytes_acknowledged == now.bytes_acknowledged
-            && now.unacknowledged.is_some_and(|segments| segments.get() > 0);
-        if stalled {
-            let from = *since.get_or_insert(pair[1].from);
-            longest = longest.max(pair[1].to.saturating_sub(from));
-        } else {
-            since = None;
-        }
-    }
-    longest
 }

@@ -25,6 +25,7 @@ mod receiver_wait;
 mod remedy;
 mod rules;
 mod searched_queue;
+mod stalls;
 mod states;
 mod steady;
 mod text;

@@ -56,22 +56,23 @@ pub(super) fn ranked(
     if let Some((one, other)) = pair {
         order.sort_compactly_by_key(|(_, index)| (*index != one, *index != other));
     }
-    let filled: Vec<Option<_>> = costed.iter().map(|one| estimates.without(one.cost.as_ref()?)).collect();
     let gains = (order.first().map_or(0.0, |(rank, _)| *rank), rival(&costed, &order));
     let mut ranked: Vec<DiagnosisVerdict> =
-        order.iter().map(|(_, index)| with_cost(&costed[*index], filled[*index])).collect();
+        order.iter().map(|(_, index)| with_cost(&costed, *index, pair, &estimates)).collect();
     if let Some(first) = ranked.first_mut() {
         let is_certain = is_consistent && pair.is_none() && is_undisputed(first.cause, &costed, evidence);
         let is_held = costed.iter().any(holds);
         first.confidence = confidence(first, gains, evidence, (is_certain, is_held));
     }
     let second = match (pair, ranked.as_slice()) {
-        (Some(_), [_, second, ..]) => Some(second.cause.title().to_owned()),
-        _ => order.first().and_then(|(_, index)| next_limit(costed[*index].cost.as_ref()?, gains.0, bounds, evidence)),
+        (Some(_), [_, second, ..]) => Some(format!("the other cause has to go as well ({})", second.cause.title())),
+        _ => order
+            .first()
+            .and_then(|(_, index)| next_limit(costed[*index].cost.as_ref()?, gains.0, bounds, evidence))
+            .map(|title| format!("another limit has the same rate ({title})")),
     };
-    if let (Some(title), Some(first)) = (second, ranked.first_mut()) {
-        first.text =
-            format!("{} Removed alone, it gains little: another limit has the same rate ({title}).", first.text);
+    if let (Some(reason), Some(first)) = (second, ranked.first_mut()) {
+        first.text = format!("{} Removed alone, it gains little: {reason}.", first.text);
     }
     ranked
 }
@@ -167,9 +168,27 @@ fn step(gain: f64) -> f64 {
     (gain.max(-0.9).ln_1p() / STEP.ln_1p()).round()
 }
 
-fn with_cost(costed: &CostedVerdict, without: Option<linerate_model::diagnosis::GoodputEstimate>) -> DiagnosisVerdict {
-    let share = costed.cost.as_ref().map(CauseCost::share).filter(|share| *share > 0.0).and_then(Ratio::new);
-    DiagnosisVerdict { share, without, ..costed.verdict.clone() }
+/// Adds the share and the estimate of a verdict; of one of a pair the estimate is without both.
+fn with_cost(
+    costed: &[CostedVerdict],
+    index: usize,
+    pair: Option<(usize, usize)>,
+    estimates: &Counterfactuals<'_>,
+) -> DiagnosisVerdict {
+    let other = pair.and_then(|(one, other)| match index {
+        _ if index == one => Some(other),
+        _ if index == other => Some(one),
+        _ => None,
+    });
+    let own = &costed[index];
+    let removed: Vec<&CauseCost> =
+        [Some(index), other].into_iter().flatten().filter_map(|one| costed[one].cost.as_ref()).collect();
+    DiagnosisVerdict {
+        share: own.cost.as_ref().map(CauseCost::share).filter(|share| *share > 0.0).and_then(Ratio::new),
+        without: own.cost.as_ref().and_then(|_| estimates.without(&removed)),
+        together_with: other.map(|other| costed[other].verdict.cause),
+        ..own.verdict.clone()
+    }
 }
 
 /// Gain where it counts; below that faults that cost nothing come before the path that is full, and everything else

@@ -9,6 +9,14 @@ use super::evidence::TransferEvidence;
 /// Queues as shares of the bandwidth-delay product, and shares of the path's rate that one flow then reaches: medians of random
 /// paths (docs/truth-random.md). From 0.43 on, CUBIC keeps a link busy.
 const FILLED: [(f64, f64); 4] = [(0.06, 0.46), (0.15, 0.72), (0.3, 0.87), (0.43, 1.0)];
+/// Share of the path's rate for each share of the bandwidth-delay product, where a queue holds less than the sender's bursts:
+/// what they overfill is lost again and again. Medians of the same paths.
+const FILLED_BELOW_A_BURST: f64 = 1.9;
+/// Largest burst of a sender (`GSO_LEGACY_MAX_SIZE`), the time that its pacing puts into one (`sk_pacing_shift`), and the round
+/// trip that halves what is sent beyond (`tcp_tso_rtt_log`).
+const MAX_BURST: ByteCount = ByteCount::from_kibibytes(64);
+const BURST_TIME: Duration = Duration::from_nanos(1_000_000_000 >> 10);
+const HALVING_TIME: Duration = Duration::from_micros(1 << 9);
 /// Share of the buffer that one flow needs, with which it fills the path but for a hundredth.
 const MIN_NEEDED_SHARE: f64 = 0.9;
 
@@ -45,9 +53,27 @@ impl TransferEvidence<'_> {
     /// search filled a queue. Of n flows, a queue of 1 / √n does (Appenzeller et al., SIGCOMM 2004).
     pub(super) fn filled_share(&self) -> f64 {
         let paces = self.observation.congestion_control.as_deref().is_some_and(|name| name.starts_with("bbr"));
-        let queue = self.queue_of_search().filter(|_| !paces).zip(self.bandwidth_delay_product());
+        // A policer has no queue, and its bucket passes what a flow sends above its rate for a while.
+        let is_policed = self.path().and_then(|path| path.policer.as_ref()).is_some_and(|policer| policer.present);
+        let queue = self.queue_of_search().filter(|_| !paces && !is_policed).zip(self.bandwidth_delay_product());
         let flows = SegmentCount::new(self.observation.connections.len() as u64).as_f64().sqrt();
-        queue.map_or(1.0, |(queue, product)| filled_share(queue.as_f64() * flows / product.as_f64()))
+        queue.map_or(1.0, |(queue, product)| {
+            let share = flows * (queue.as_f64() / product.as_f64());
+            let small = self.share_below_a_burst(queue).map(|least| least.max(FILLED_BELOW_A_BURST * share));
+            filled_share(share).min(small.unwrap_or(1.0))
+        })
+    }
+
+    /// Share of the path's rate up to which a sender's bursts fit into this queue; `None` where those at the path's rate do.
+    ///
+    /// A burst is what the sender's pacing sends in [`BURST_TIME`], and more on short round trips (`tcp_tso_autosize()`,
+    /// `net/ipv4/tcp_output.c`). Slow start paces at twice the rate.
+    fn share_below_a_burst(&self, queue: ByteCount) -> Option<f64> {
+        let halvings = u32::try_from(self.base?.as_nanos() / HALVING_TIME.as_nanos()).ok()?;
+        let more = ByteCount::new(MAX_BURST.get().checked_shr(halvings).unwrap_or_default());
+        let paced = self.capacity? * BURST_TIME;
+        let fits = queue.as_f64() >= (paced + more).min(MAX_BURST).as_f64();
+        (!fits).then(|| (queue - more).as_f64() / (2.0 * paced.as_f64()))
     }
 }
 

@@ -62,6 +62,7 @@ pub(super) fn verdict(cause: Cause, confidence: Confidence, text: impl Into<Stri
         text: text.into(),
         share: None,
         without: None,
+        together_with: None,
         evidence: Vec::new(),
         advice: Vec::new(),
     }

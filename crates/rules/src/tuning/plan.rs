@@ -207,6 +207,7 @@ mod tests {
             confidence: Confidence::High,
             text: String::new(),
             share: None,
+            together_with: None,
             without: expected.map(|expected| GoodputEstimate {
                 low: rate(100.0),
                 expected: rate(expected),

@@ -38,6 +38,7 @@ pub(super) fn diagnosed(mut inputs: TuningInputs, cause: Cause) -> TuningInputs 
         text: cause.explanation().to_owned(),
         share: None,
         without: None,
+        together_with: None,
         evidence: Vec::new(),
         advice: Vec::new(),
     };

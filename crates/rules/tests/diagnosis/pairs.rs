@@ -87,6 +87,71 @@ fn without_its_bursts_a_flow_does_not_fill_a_path_with_a_small_queue_either() {
     assert!(late(10) > 270.0, "{}", late(10));
 }
 
+#[test]
+fn bursts_overfill_a_queue_that_holds_less_of_them() {
+    // Queues of 2.9 and 4.3 kB. In 400 µs a sender's bursts are of 64 KiB, in 20 ms of 35 kB.
+    let without_pacing = |round_trip: u64, nanos: u64| {
+        let quick = shaped(|shape| {
+            (shape.megabits, shape.round_trip, shape.queue) = (92.0, Duration::from_micros(round_trip), Duration::ZERO);
+            (shape.in_flight, shape.congestion_window) = (20_000, 40_000);
+        });
+        let observation = changed(quick, |o| {
+            senders(o, |info| info.max_pacing_rate = Some(BitRate::from_bits_per_second(92e6)));
+            path(o).with_data.capacity.as_mut().expect("there").queueing_ns = Some(nanos);
+        });
+        without(&observation, Cause::SocketPacing)
+    };
+    let (small, larger) = (without_pacing(400, 80_000), without_pacing(400, 120_000));
+    assert!((1.4..1.6).contains(&(larger / small)), "it grows with the queue: {small}, {larger}");
+    assert!(without_pacing(20_000, 4_000_000) > 1.5 * small, "the same share of a long round trip");
+}
+
+#[test]
+fn a_policer_is_filled_without_a_queue() {
+    let policed = |present: bool| {
+        let observation = changed(shaped(|_| ()), |o| {
+            senders(o, |info| info.max_pacing_rate = Some(BitRate::from_bits_per_second(92e6)));
+            let data = &mut path(o).with_data;
+            data.capacity.as_mut().expect("there").queueing_ns = Some(1_000_000);
+            data.policer = Some(Policer {
+                present,
+                bits_per_second: Some(287e6),
+                burst_bytes: Some(1_000_000),
+                evidence: String::new(),
+            });
+        });
+        without(&observation, Cause::SocketPacing)
+    };
+    assert!(policed(true) > 270.0 && policed(false) < 140.0, "{}, {}", policed(true), policed(false));
+}
+
+/// Transfer through a buffer that a program set, at a receiver whose kernel grows buffers or does not.
+fn set_buffer(moderates: bool) -> TransferObservation {
+    let fixed = windowed(100.0, 287.0, |shape| {
+        (shape.receive_window, shape.window, shape.buffers) = (1.0, 250_000, (500_000, false));
+    });
+    changed(fixed, |o| {
+        let settings = &mut o.receiver.get_or_insert_default().settings;
+        settings.insert("net.ipv4.tcp_moderate_rcvbuf".into(), u8::from(moderates).to_string());
+        settings.insert("net.ipv4.tcp_rmem".into(), "4096 131072 6291456".into());
+    })
+}
+
+#[test]
+fn a_set_buffer_and_a_kernel_that_grows_none_have_to_go_together() {
+    let alone = diagnose(&set_buffer(true)).verdicts.swap_remove(0);
+    assert_eq!((alone.cause, alone.together_with), (Cause::SocketBuffer, None));
+    assert!(without(&set_buffer(true), Cause::SocketBuffer) > 250.0);
+    let both = diagnose(&set_buffer(false)).verdicts;
+    let pair = [(both[0].cause, both[0].together_with), (both[1].cause, both[1].together_with)];
+    let (set, grows) = (Cause::SocketBuffer, Cause::AutotuningOff);
+    assert!(pair == [(grows, Some(set)), (set, Some(grows))], "{pair:?}");
+    assert!(both[0].text.contains("has to go as well"), "{}", both[0].text);
+    assert_eq!(both[0].without, both[1].without, "the estimate is without both");
+    assert!(both[0].without.expect("the path is known").expected.bits_per_second() > 250e6);
+    assert!(!both.iter().any(|verdict| verdict.cause == Cause::ReceiveWindow), "a larger tcp_rmem changes nothing");
+}
+
 /// Transfer of 100 of 287 Mbit/s that waits for its window, beside others that send this many times as much.
 fn windowed_beside_others(share: f64) -> TransferObservation {
     let fixed = windowed(100.0, 287.0, |shape| {

@@ -220,6 +220,26 @@ fn memory_pressure_comes_before_the_losses_that_it_causes() {
     let without = first.without.expect("the path is known").expected.bits_per_second();
     assert!(without > 270e6, "the losses go with it: {without}");
     assert_eq!(causes(&lossy(0))[0], Cause::BufferTooSmall);
+    // Of the ten seconds.
+    let pressed = |millis: u64| {
+        causes(&changed(lossy(1), |o| counters(&mut o.receiver, &[("TcpExtTCPMemoryPressuresChrono", millis)])))[0]
+    };
+    assert_eq!((pressed(4000), pressed(400)), (Cause::KernelMemory, Cause::BufferTooSmall));
+}
+
+#[test]
+fn a_program_that_never_has_a_window_to_send_limits_all_of_the_time() {
+    let without = |window: u64| {
+        let bursts = shaped(|shape| {
+            (shape.megabits, shape.idle, shape.queue) = (60.0, 0.45, Duration::ZERO);
+            (shape.in_flight, shape.congestion_window) = (29_000, window);
+        });
+        let first = diagnose(&bursts).verdicts.swap_remove(0);
+        assert_eq!(first.cause, Cause::Application);
+        first.without.expect("the path is known").expected.bits_per_second() / 1e6
+    };
+    assert!(without(58_000) > 270.0, "{}", without(58_000));
+    assert!(without(29_000) < 200.0, "the window is full: {}", without(29_000));
 }
 
 #[test]
@@ -303,4 +323,23 @@ fn data_behind_a_gap_waits_for_its_repair_and_for_no_reader() {
         |lost: u64| changed(small_window(0.6), |o| senders(o, |info| info.lost = Some(SegmentCount::new(lost))));
     assert!(!causes(&unread(1)).contains(&Cause::SlowReader));
     assert!(causes(&unread(0)).contains(&Cause::SlowReader));
+}
+
+#[test]
+fn a_path_that_stops_again_at_the_end_was_interrupted() {
+    let stopped = |first: usize| {
+        changed(shaped(|shape| shape.in_flight = 60_000), |o| {
+            // Nothing is acknowledged for this many samples, and for the last three seconds.
+            let samples = &mut o.connections[0].sender;
+            for (from, to) in [(10, 10 + first), (28, samples.len() - 1)] {
+                let before = samples[from].socket.info.bytes_acknowledged;
+                samples[from + 1..=to].iter_mut().for_each(|one| one.socket.info.bytes_acknowledged = before);
+            }
+            samples.last_mut().expect("samples").socket.info.backoff = Some(3);
+        })
+    };
+    let first = diagnose(&stopped(8)).verdicts.swap_remove(0);
+    assert_eq!(first.cause, Cause::Outage);
+    assert!(first.text.contains("went on in between"), "{}", first.text);
+    assert!(!causes(&stopped(0)).contains(&Cause::Outage), "it never went on");
 }

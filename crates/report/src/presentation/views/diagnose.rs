@@ -44,7 +44,9 @@ fn goodput_chart<'a>(document: &DiagnoseDocument) -> Option<Chart<'a>> {
         Some(end.capacity.as_ref()?.bits_per_second)
     });
     let without = document.verdicts.first().and_then(|first| Some(first.without?.expected.bits_per_second()));
-    let goodput = [("goodput", document.goodput_bits_per_second), ("without the first cause", without)];
+    let is_pair = document.verdicts.first().is_some_and(|first| first.together_with.is_some());
+    let without = (if is_pair { "without the first two causes" } else { "without the first cause" }, without);
+    let goodput = [("goodput", document.goodput_bits_per_second), without];
     let has_path_bound = document.bounds.iter().any(|bound| bound.kind == BoundKind::Path);
     let bounds = document.bounds.iter().map(|bound| (bound.kind.title(), Some(bound.bits_per_second)));
     let capacity = [("path capacity", capacity.filter(|_| !has_path_bound))];
@@ -63,7 +65,11 @@ pub(super) fn evidence(document: &DiagnoseDocument) -> Option<ReportTable> {
     if let Some(without) = &first.without {
         let rate = |rate: BitRate| Quantity::bits_per_second(rate.bits_per_second()).display_text();
         let text = format!("{} ({} to {})", rate(without.expected), rate(without.low), rate(without.high));
-        table.push_row("estimated goodput without this cause", vec![TableCell::text(text)]);
+        let name = match first.together_with {
+            Some(other) => format!("estimated goodput without this cause and without {other}"),
+            None => "estimated goodput without this cause".to_owned(),
+        };
+        table.push_row(name, vec![TableCell::text(text)]);
     }
     table.non_empty()
 }

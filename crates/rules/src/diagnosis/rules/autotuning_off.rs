@@ -4,8 +4,9 @@ use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::ByteCount;
 
 use super::super::DiagnosisRule;
+use super::super::bounds::kernel_window;
 use super::super::evidence::TransferEvidence;
-use super::super::text::{VerdictBuilder, percent, size, verdict};
+use super::super::text::{VerdictBuilder, percent, rate, size, verdict};
 use super::socket_buffer::{MIN_LIMITED_SHARE, locked_receive_buffer};
 use super::window_scaling_off::MIN_UNSCALED_WINDOW;
 
@@ -18,9 +19,11 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    if !is_off(evidence) || evidence.observation.asked.buffer.is_some() || locked_receive_buffer(evidence) == Some(true)
-    {
+    if !is_off(evidence) {
         return None;
+    }
+    if sets_receive_buffer(evidence) {
+        return behind_a_set_buffer(evidence);
     }
     // Without window scaling, a larger buffer offers no larger window.
     let is_unscaled = evidence.sender().is_some_and(|info| info.timestamps.is_some() && info.window_scale.is_none());
@@ -57,7 +60,34 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     )
 }
 
+/// The kernel's own buffer, which a program's setting hides: it allows less than the path carries.
+fn behind_a_set_buffer(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
+    let shares = evidence.shares?;
+    let waits = shares.receive_window.get() >= MIN_LIMITED_SHARE || evidence.is_window_per_rtt();
+    let initial = *evidence.receiver_setting("net.ipv4.tcp_rmem")?.get(1)?;
+    let allowed = kernel_window(evidence, false)?;
+    if !waits || evidence.is_buffer_unread() || evidence.fills_path_despite(shares.receive_window) {
+        return None;
+    }
+    if evidence.capacity.is_none_or(|capacity| allowed >= capacity) {
+        return None;
+    }
+    let text = format!(
+        "The receiver's kernel does not grow receive buffers (net.ipv4.tcp_moderate_rcvbuf = 0): without the program's setting \
+            they stay at {}, which allows {}.",
+        size(ByteCount::new(initial)),
+        rate(allowed)
+    );
+    let verdict = verdict(Cause::AutotuningOff, Confidence::Medium, text);
+    Some(verdict.advice("on the receiver: `sysctl -w net.ipv4.tcp_moderate_rcvbuf=1`, the kernel's default"))
+}
+
+/// True when a program set the receive buffer, as far as that is known.
+pub(in super::super) fn sets_receive_buffer(evidence: &TransferEvidence<'_>) -> bool {
+    evidence.observation.asked.buffer.is_some() || locked_receive_buffer(evidence) == Some(true)
+}
+
 /// True when the receiver's kernel leaves receive buffers as they are.
-pub(super) fn is_off(evidence: &TransferEvidence<'_>) -> bool {
+pub(in super::super) fn is_off(evidence: &TransferEvidence<'_>) -> bool {
     evidence.receiver_setting("net.ipv4.tcp_moderate_rcvbuf").is_some_and(|value| value == [0])
 }

@@ -48,6 +48,7 @@ mod window_scaling_off;
 
 use super::DiagnosisRule;
 
+pub(super) use autotuning_off::{is_off as is_autotuning_off, sets_receive_buffer};
 pub(super) use buffer_too_small::needed as needed_buffer;
 pub(super) use congestion_control::{drops_early, grows_after_overflow, overfills_buffer};
 pub(super) use cross_traffic::{others_share, passes_both_hosts, shared_at_the_sender};

@@ -32,14 +32,16 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         && evidence.sender()?.selective_acknowledgements != Some(false);
     let has_lost_probes = evidence.path().and_then(|path| path.mtu.as_ref()?.black_hole_bytes).is_some();
     let goes_on = evidence.sender()?.backoff.is_none_or(|backoff| backoff == 0);
-    if stall < MIN_OUTAGE || stall < round_trip * MIN_ROUND_TRIPS || !is_sound || has_lost_probes || !goes_on {
+    let is_over = goes_on || evidence.ended_stalls > 0;
+    if stall < MIN_OUTAGE || stall < round_trip * MIN_ROUND_TRIPS || !is_sound || has_lost_probes || !is_over {
         return None;
     }
     let share = time_in(&states::shares(evidence), &[SenderState::Stalled]);
     let text = format!(
-        "The path carried nothing for {} at a time ({} of the transfer), and the transfer went on afterwards.",
+        "The path carried nothing for {} at a time ({} of the transfer), and the transfer went on {}.",
         time(stall),
-        percent_of(share)
+        percent_of(share),
+        if goes_on { "afterwards" } else { "in between" }
     );
     Some(
         verdict(Cause::Outage, Confidence::Medium, text)

@@ -39,6 +39,10 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if is_behind_a_loss(evidence) || allows_capacity(evidence) {
         return None;
     }
+    // Neither of its advices helps: a program set the buffer, and the kernel would not grow its own.
+    if super::autotuning_off::is_off(evidence) && super::autotuning_off::sets_receive_buffer(evidence) {
+        return None;
+    }
     let most =
         evidence.receiver_setting("net.ipv4.tcp_rmem").and_then(|values| values.get(2).copied()).map(ByteCount::new);
     let needed = measured_buffer_need(evidence.observation, SocketBuffer::Receive);

@@ -1,0 +1,49 @@
+//! Times in which nothing of a connection was acknowledged.
+
+use core::time::Duration;
+
+use linerate_model::diagnosis::ObservedConnection;
+
+/// Shortest stall that no single loss causes, whose retransmission timeout is at least 200 ms.
+const MIN_STALL: Duration = Duration::from_secs(1);
+
+/// Time without acknowledgements while data was in flight.
+struct Stall {
+    time: Duration,
+    /// True when data went on afterwards.
+    ended: bool,
+}
+
+/// Returns the longest stall.
+pub(super) fn longest(connection: &ObservedConnection) -> Duration {
+    stalls(connection).iter().map(|stall| stall.time).max().unwrap_or_default()
+}
+
+/// Number of long stalls after which data went on.
+pub(super) fn ended(connection: &ObservedConnection) -> usize {
+    stalls(connection).iter().filter(|stall| stall.ended && stall.time >= MIN_STALL).count()
+}
+
+fn stalls(connection: &ObservedConnection) -> Vec<Stall> {
+    let (mut stalls, mut since): (Vec<Stall>, Option<Duration>) = (Vec::new(), None);
+    for pair in connection.sender.windows(2) {
+        let (before, now) = (&pair[0].socket.info, &pair[1].socket.info);
+        let is_stalled = before.bytes_acknowledged == now.bytes_acknowledged
+            && now.unacknowledged.is_some_and(|segments| segments.get() > 0);
+        if !is_stalled {
+            if let Some(stall) = stalls.last_mut() {
+                stall.ended = true;
+            }
+            since = None;
+            continue;
+        }
+        if since.is_none() {
+            stalls.push(Stall { time: Duration::ZERO, ended: false });
+        }
+        let from = *since.get_or_insert(pair[1].from);
+        if let Some(stall) = stalls.last_mut() {
+            stall.time = pair[1].to.saturating_sub(from);
+        }
+    }
+    stalls
+}
