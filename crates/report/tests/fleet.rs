@@ -31,6 +31,7 @@ fn run(causes: [Cause; 2]) -> RunDocument {
                 text: cause.explanation().to_owned(),
                 share: None,
                 without: None,
+                together_with: None,
                 evidence: Vec::new(),
                 advice: Vec::new(),
             }],

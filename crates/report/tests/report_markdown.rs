@@ -2,8 +2,11 @@
 
 mod runs;
 
+use linerate_documents::run::RunResult;
+use linerate_model::diagnosis::{Cause, GoodputEstimate};
 use linerate_report::markdown;
 use linerate_report::presentation::{compare, present};
+use linerate_units::BitRate;
 
 #[test]
 fn tables_have_one_shape() {
@@ -38,4 +41,20 @@ fn several_runs_follow_each_other_and_reasons_are_numbered() {
     assert_eq!(text.matches("\n---\n").count(), 2);
     assert!(text.contains("1. the far end answers no measurement protocol"), "{text}");
     assert!(text.contains("| Before | Value |"), "{text}");
+}
+
+#[test]
+fn an_estimate_without_two_causes_names_the_other_one() {
+    let shown = |together_with: Option<Cause>| {
+        let mut run = runs::diagnose();
+        let RunResult::Diagnose(document) = &mut run.result else { panic!("a diagnosis") };
+        let rate = BitRate::from_bits_per_second(940e6);
+        let first = document.verdicts.first_mut().expect("a verdict");
+        first.without = Some(GoodputEstimate { low: rate, expected: rate, high: rate });
+        first.together_with = together_with;
+        markdown::render(&[present(&run)])
+    };
+    let (alone, both) = (shown(None), shown(Some(Cause::SendBuffer)));
+    assert!(alone.contains("| estimated goodput without this cause | 940 Mbit/s"), "{alone}");
+    assert!(both.contains("| estimated goodput without this cause and without send-buffer | 940 Mbit/s"), "{both}");
 }
