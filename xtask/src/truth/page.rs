@@ -128,7 +128,7 @@ fn gains(cases: &[TruthCase]) -> String {
     let _ = writeln!(
         text,
         "Of the right verdicts, {} have an estimate; {}{} of them are within {:.0} % of the goodput that was measured \
-         without the cause, or without both causes where the verdict says that both have to go, and {}{} of the stated \
+         without the cause, or without both causes where the verdict names both, and {}{} of the stated \
          ranges contain it.\n\n\
          | cause | estimates | within {:.0} % | in the range |\n|---|---:|---:|---:|",
         all.count,

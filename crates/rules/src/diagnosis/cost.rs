@@ -351,21 +351,30 @@ impl<'e, 'o> Costs<'e, 'o> {
     }
 
     /// Memory limits show as small windows, full buffers and stalls; without any of these figures, as all of the time. So does
-    /// memory pressure: it keeps every window of the host small (`tcp_under_memory_pressure()`), and drops what fits in none.
+    /// memory pressure: it keeps every window of the host small (`tcp_under_memory_pressure()`), and drops what fits in none. One
+    /// that passed leaves the windows that it cut.
     fn memory(&self) -> CostKind {
-        let sum = |name| {
-            self.evidence.sender_counter(name).into_iter().chain(self.evidence.receiver_counter(name)).sum::<u64>()
-        };
-        // The kernel counts the milliseconds of a pressure when it ends.
-        let ended = Duration::from_millis(sum("TcpExtTCPMemoryPressuresChrono"));
-        let share = ended.as_secs_f64() / self.evidence.observation.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-        if sum("TcpExtTCPMemoryPressures") > 0 {
-            let is_short = !ended.is_zero() && share < MIN_PRESSED_SHARE;
-            return if is_short { self.for_share(share) } else { self.whole() };
-        }
         let windows = self.share_of(|shares| shares.receive_window) + self.share_of(|shares| shares.send_buffer);
+        if let Some(pressed) = self.pressed_share() {
+            return if pressed < MIN_PRESSED_SHARE {
+                self.for_share((pressed + windows).min(1.0))
+            } else {
+                self.whole()
+            };
+        }
         let stalls = time_in(&self.states, &[SenderState::Stalled, SenderState::Recovery]);
         if windows + stalls > 0.0 { self.for_share((windows + stalls).min(1.0)) } else { self.whole() }
+    }
+
+    /// Share of the time under memory pressure, all of it where the pressure may last; `None` without any. The kernel counts the
+    /// milliseconds when it ends.
+    fn pressed_share(&self) -> Option<f64> {
+        let both = |name| [self.evidence.sender_counter(name), self.evidence.receiver_counter(name)];
+        let sum = |name| both(name).into_iter().flatten().sum::<u64>();
+        let ended = Duration::from_millis(sum("TcpExtTCPMemoryPressuresChrono"));
+        let elapsed = self.evidence.observation.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        let share = if ended.is_zero() { 1.0 } else { ended.as_secs_f64() / elapsed };
+        (sum("TcpExtTCPMemoryPressures") > 0).then_some(share)
     }
 
     /// A policer limits by what it drops: much, all beyond its rate, or of each window what its bucket does not hold. Otherwise

@@ -225,6 +225,12 @@ fn memory_pressure_comes_before_the_losses_that_it_causes() {
         causes(&changed(lossy(1), |o| counters(&mut o.receiver, &[("TcpExtTCPMemoryPressuresChrono", millis)])))[0]
     };
     assert_eq!((pressed(4000), pressed(400)), (Cause::KernelMemory, Cause::BufferTooSmall));
+    // A pressure that passed has cut the window in which the transfer waits.
+    let cut = changed(shaped(|shape| (shape.megabits, shape.receive_window) = (30.0, 0.9)), |o| {
+        let grown = [("TcpExtTCPMemoryPressures", 1), ("TcpExtTCPMemoryPressuresChrono", 400)];
+        counters(&mut o.sender, &grown);
+    });
+    assert_eq!(causes(&cut)[0], Cause::KernelMemory);
 }
 
 #[test]
