@@ -83,6 +83,9 @@ fn a_thread_that_waits_behind_a_spinner_names_it() {
 #[test]
 #[ignore = "needs root: traces the kernel's events"]
 fn packets_on_a_busy_processor_name_it_and_the_vector() {
+    /// Most of them that one run of the interrupt takes, where another program holds it up (`net.core.netdev_budget`).
+    const BUDGET: u64 = 300;
+    const PACKETS: u64 = 5000;
     let cpu = processor();
     let receiver = UdpSocket::bind("127.0.0.1:0").expect("bound");
     let to = receiver.local_addr().expect("known");
@@ -90,13 +93,14 @@ fn packets_on_a_busy_processor_name_it_and_the_vector() {
         let send = || {
             pin_thread(cpu).expect("it exists");
             let sender = UdpSocket::bind("127.0.0.1:0").expect("bound");
-            (0..5000).for_each(|_| drop(sender.send_to(&[0; 100], to)));
+            (0..PACKETS).for_each(|_| drop(sender.send_to(&[0; 100], to)));
         };
         thread::scope(|scope| scope.spawn(send).join().expect("sent"));
     });
     let softirqs = events.softirqs.expect("traced");
     let found = softirqs.iter().find(|one| one.processor == u32::from(cpu.0) && one.vector == "NET_RX").expect("named");
-    assert!(found.runs >= 4000 && found.time_ns >= 1_000_000 && found.time_ns < events.traced_ns, "{found:?}");
+    let least = PACKETS / BUDGET;
+    assert!(found.runs >= least && found.time_ns >= 1_000_000 && found.time_ns < events.traced_ns, "{found:?}");
 }
 
 #[test]
