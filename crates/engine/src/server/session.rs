@@ -62,6 +62,9 @@ const MIN_DRAIN_GAP: Duration = Duration::from_millis(5);
 /// The same for TCP, which loses nothing: a receiver that was preempted between reading and counting needs longer.
 const MAX_TCP_DRAIN_GAP: Duration = Duration::from_millis(250);
 
+/// Most held reports that are sent one by one: to compress them costs more processor time than it saves bytes.
+const MAX_PLAIN_REPORTS: usize = 4;
+
 /// Time for the client to close its end of the control connection after the last message.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -525,8 +528,14 @@ impl TestSession {
 
     fn send_held_reports(&mut self) {
         let reports = core::mem::take(&mut self.held);
-        if !reports.is_empty() && self.start.control.is_flushed() {
-            self.handle(ServerEvent::Extension(ExtensionMessage::Intervals(reports)));
+        if reports.is_empty() || !self.start.control.is_flushed() {
+            return;
+        }
+        if reports.len() > MAX_PLAIN_REPORTS {
+            return self.handle(ServerEvent::Extension(ExtensionMessage::Intervals(reports)));
+        }
+        for report in reports {
+            self.handle(ServerEvent::Extension(ExtensionMessage::Interval(report)));
         }
     }
 
