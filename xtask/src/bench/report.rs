@@ -74,8 +74,9 @@ const METHOD: &str = "## Method
 - Receivers that discard the payload in the kernel (`--skip-rx-copy`) are cheaper than any application, which reads it.
 - At a limited rate all programs mostly wait: a test of a second costs little more than its start, its end and its wake-ups.
   linerate has more of the latter where it sends smaller bursts. A slow stream without a requested block size sends 20 segments
-  at a time, at most 128 KiB and a fifth of a second's bytes (29 kB over Ethernet), iperf3 128 KiB: a short queue holds the
-  smaller burst. A thread for each stream costs its creation, too, next to programs that have one for all.
+  at a time, at most 128 KiB and a second's bytes (29 kB over Ethernet), and as many in each second, iperf3 128 KiB: a short
+  queue holds the smaller burst. In a test of a second at 10 Mbit/s that is 10 Mbit; iperf3's ten blocks are 10.5. A thread
+  for each stream costs its creation, too, next to programs that have one for all.
 - Client, server and the kernel between them share the processors of one machine. On few processors the figures show the work
   of a program, not the speed of a network.
 ";
