@@ -112,9 +112,16 @@ impl TruthCase {
     /// Estimated and true goodput without the cause of a right verdict, where there is an estimate.
     pub(super) fn estimate(&self) -> Option<(GoodputEstimate, f64)> {
         let verdict = self.verdict.as_ref().filter(|_| self.is_right())?;
-        let is_named = |cause: &RemovableCause| cause.verdicts().contains(&verdict.cause.as_str());
-        let single = || self.measured.without.iter().find(|(cause, _)| is_named(cause)).map(|(_, rate)| *rate);
-        let both = self.measured.without_pair.filter(|_| verdict.is_pair).map(|pair| pair.goodput);
+        let names = |cause: RemovableCause, name: &str| cause.verdicts().contains(&name);
+        let without = &self.measured.without;
+        let single = || without.iter().find(|(cause, _)| names(*cause, &verdict.cause)).map(|(_, rate)| *rate);
+        let is_same = |(one, other): (RemovableCause, RemovableCause)| {
+            let second = verdict.together_with.as_deref();
+            second.is_some_and(|second| {
+                names(one, &verdict.cause) && names(other, second) || names(other, &verdict.cause) && names(one, second)
+            })
+        };
+        let both = self.measured.without_pair.filter(|pair| is_same(pair.causes)).map(|pair| pair.goodput);
         Some((verdict.without?, both.or_else(single)?))
     }
 

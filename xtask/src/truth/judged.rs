@@ -14,8 +14,8 @@ pub(super) struct FirstVerdict {
     pub(super) confidence: Confidence,
     /// Estimated goodput without the cause.
     pub(super) without: Option<GoodputEstimate>,
-    /// True where that is without another cause as well.
-    pub(super) is_pair: bool,
+    /// Cause without which it is as well.
+    pub(super) together_with: Option<String>,
     /// Sentence.
     pub(super) text: String,
 }
@@ -61,7 +61,7 @@ impl JudgedPath {
             cause: verdict.cause.name().to_owned(),
             confidence: verdict.confidence,
             without: verdict.without,
-            is_pair: verdict.together_with.is_some(),
+            together_with: verdict.together_with.map(|other| other.name().to_owned()),
             text: verdict.text,
         });
         Ok(Self { first, goodput, contradictions: diagnosis.contradictions, capacity: stated(&observation) })

@@ -250,7 +250,7 @@ mod tests {
                     expected: BitRate::from_bits_per_second(80e6),
                     high: BitRate::from_bits_per_second(90e6),
                 }),
-                is_pair: false,
+                together_with: None,
                 text: "So it is.".to_owned(),
             }),
             contradictions: Vec::new(),
@@ -290,14 +290,15 @@ mod tests {
 
     #[test]
     fn an_estimate_without_two_causes_is_compared_with_the_goodput_without_both() {
-        let measured = |is_pair: bool| {
+        let measured = |other: Option<&str>| {
             let mut case = case(0, "loss", Confidence::Medium, 12e6);
             let causes = (RemovableCause::Loss, RemovableCause::ReceiveWindow);
             case.measured.without_pair = Some(CausePair { causes, goodput: 85e6 });
-            case.verdict.as_mut().expect("there").is_pair = is_pair;
+            case.verdict.as_mut().expect("there").together_with = other.map(str::to_owned);
             case.estimate().expect("it has one").1
         };
-        assert_eq!((measured(true), measured(false)), (85e6, 12e6));
+        assert_eq!((measured(Some("receive-window")), measured(None)), (85e6, 12e6));
+        assert_eq!(measured(Some("policer")), 12e6, "another pair was measured");
     }
 
     #[test]

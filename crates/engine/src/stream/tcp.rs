@@ -47,8 +47,7 @@ const MIN_BURSTS_PER_SECOND: u64 = 1;
 /// or this many where details are requested: then each interval of a diagnosis has data.
 const MIN_DETAILED_BURSTS_PER_SECOND: u64 = 5;
 
-/// Longest time after the start of a paced stream until its first block, a quarter of the interval of faster ones: later blocks are
-/// not due at the ends of intervals and of the test, which would count some of them in the one or the other by chance.
+/// Longest time after the start of a paced stream until its first block.
 const MAX_FIRST_WAIT: Duration = MAX_PACED_INTERVAL;
 
 /// Receive buffer: small enough for a processor's second-level cache.
@@ -123,9 +122,8 @@ impl<'a> TcpSender<'a> {
         };
         let pacer = parameters.rate.and_then(|rate| {
             let block = ByteCount::from_usize(length);
-            let wait = rate.time_to_send(block).unwrap_or_default() / 4;
             let pacing = PacingOptions::of(parameters, rate, block);
-            StreamPacer::new(pacing, clock::monotonic_now() + wait.min(MAX_FIRST_WAIT))
+            StreamPacer::new(pacing, clock::monotonic_now() + first_wait(rate, block))
         });
         let most_repeat = if pacer.is_none() { most_repeat(&method, length, parameters.window) } else { 1 };
         Ok(Self {
@@ -328,6 +326,12 @@ fn paced_block(rate: BitRate, burst: ByteCount, least: u64) -> ByteCount {
     let second = (rate * Duration::from_secs(1)).get();
     let few = ByteCount::new(second / second.div_ceil(burst.get().max(1)).max(least));
     (rate * MAX_PACED_INTERVAL).max(few).clamp(ByteCount::new(1448), DEFAULT_BLOCK)
+}
+
+/// Time after the start until the first block: later ones are not due at the ends of intervals and of the test, which would count
+/// some of them in the one or the other by chance.
+fn first_wait(rate: BitRate, block: ByteCount) -> Duration {
+    (rate.time_to_send(block).unwrap_or_default() / 4).min(MAX_FIRST_WAIT)
 }
 
 fn setup_failure(cause: linerate_sys::Error) -> StreamFailure {
@@ -538,6 +542,20 @@ mod tests {
         }
         for (mss, burst) in [(None, 28_960), (Some(536), 28_960), (Some(8948), 125_272), (Some(65_483), 130_966)] {
             assert_eq!(slow_burst(mss.map(Mss::new)), ByteCount::new(burst), "segments of {mss:?} bytes");
+        }
+    }
+
+    #[test]
+    fn bursts_of_slow_streams_are_due_well_within_each_second() {
+        for kilobits in [20.0, 100.0, 1000.0, 3000.0, 10_000.0] {
+            let rate = BitRate::from_bits_per_second(kilobits * 1e3);
+            let block = paced_block(rate, slow_burst(Some(Mss::new(65_483))), MIN_BURSTS_PER_SECOND);
+            let interval = rate.time_to_send(block).expect("a rate");
+            for burst in 0..100 {
+                let due = first_wait(rate, block) + interval * burst;
+                let millis = due.subsec_millis();
+                assert!((5..995).contains(&millis), "{kilobits} kbit/s: burst {burst} after {due:?}");
+            }
         }
     }
 
