@@ -170,6 +170,16 @@ fn a_server_killed_in_the_middle() {
 }
 
 #[test]
+fn an_interrupted_document_has_the_intervals_of_the_server() {
+    let server = Server::start(LINERATE, &[]);
+    let client = Process::start(server.client(LINERATE, &[&LONG[..], &["-J"]].concat()));
+    server.process.wait_for_interval(2.0, LIMIT);
+    client.signal("INT");
+    let document = client.finish(LIMIT).json();
+    assert!(!array(&document, "/linerate/far_intervals").is_empty());
+}
+
+#[test]
 fn an_interrupted_client_prints_a_summary() {
     for (server_program, signal, name) in
         [(LINERATE, "INT", "Interrupt(2)"), (Program::Iperf3, "TERM", "Terminated(15)"), (LINERATE, "HUP", "Hangup(1)")]

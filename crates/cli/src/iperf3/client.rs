@@ -72,8 +72,8 @@ pub(super) fn prepare(common: &CommonArguments, title: Option<&str>) -> Result<P
 /// Converts the command line to the engine's options.
 fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
     let common = &arguments.common;
-    // Nothing shows the server's intervals before the end.
-    let mut parameters = TestParameters { far_reports_at_end: true, ..arguments.parameters.clone() };
+    // Only documents have the server's intervals, also those of an interrupted test.
+    let mut parameters = TestParameters { far_reports_at_end: common.json.is_none(), ..arguments.parameters.clone() };
     if let Some(path) = common.file.as_ref().filter(|_| !arguments.end_given) {
         let size = std::fs::metadata(path).map_err(|cause| Error::io(ErrorCode::FILE, &cause))?.len();
         parameters.end = EndCondition::Bytes(ByteCount::new(size));
