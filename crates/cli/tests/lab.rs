@@ -291,7 +291,7 @@ fn nothing_survives_when_the_tool_is_killed() {
 fn a_program_that_never_sleeps_is_detected() {
     let own = OwnPath::new(SHORT);
     let mut command = linerate();
-    command.args(["lab", "run", "--stall-limit", "3s", &own.file, "--", "sh", "-c", "while :; do :; done"]);
+    command.args(["lab", "run", "--stall-limit", "10s", &own.file, "--", "sh", "-c", "while :; do :; done"]);
     let error = refused(command);
     assert!(error.contains("while :; do :; done") || error.contains("sh"), "{error}");
     assert!(error.contains("sleep"), "{error}");
