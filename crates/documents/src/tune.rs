@@ -205,9 +205,10 @@ pub struct MeasuredEffect {
     pub name: EffectFigure,
     /// Unit of all values here.
     pub unit: FigureUnit,
-    /// Median without the changes.
+    /// Value without the changes: the median where it varies less than the value with them, otherwise the value with
+    /// them less the difference.
     pub before: Option<f64>,
-    /// Value with the changes: the median without them, and the difference.
+    /// Value with the changes: the value without them and the difference.
     pub after: Option<f64>,
     /// Effect of the changes: of rates and times by the mean ratio of the pairs, of shares by their mean difference. The
     /// figure by which the changes were chosen is corrected for that choice.

@@ -11,19 +11,57 @@ const MAX_FACTOR: f64 = 1000.0;
 /// Least number of pairs for an interval.
 const MIN_INTERVAL_PAIRS: usize = 3;
 
-/// Figure without and with a change, over all pairs that count.
+/// Figure without and with a change, over all pairs that count: the median of the side that varies less, and the value
+/// of the other side by the difference. A median of the other side may be far from its mean, and with a difference added
+/// to it beyond everything that was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredEffect<Q> {
-    /// Median without the change.
+    /// Value without the change.
     pub before: Q,
-    /// Value without the change, and the difference.
+    /// Value with the change.
     pub after: Q,
-    /// Effect on the median without the change: of rates and times by the pairs' mean ratio, of shares by their mean
-    /// difference. The figure by which a change was selected is without the inflation that the selection adds.
+    /// Effect: of rates and times by the pairs' mean ratio, of shares by their mean difference. The figure by which a
+    /// change was selected is without the inflation that the selection adds.
     pub difference: SignedDifference<Q>,
     /// Confidence interval of the difference, lower end first, valid however long the series was; `None` for fewer than
     /// three pairs.
     pub interval: Option<(SignedDifference<Q>, SignedDifference<Q>)>,
+}
+
+/// Side of the pairs that varies less, with its median.
+#[derive(Clone, Copy, Debug)]
+enum SteadySide {
+    Before(f64),
+    After(f64),
+}
+
+impl SteadySide {
+    /// Selects the side by the mean distance from its median; `of_median` divides that by the median.
+    fn of<Q: StatisticalQuantity>(pairs: &[(Q, Q)], of_median: bool) -> Option<Self> {
+        let spread = |side: fn(&(Q, Q)) -> Q| {
+            let median = median(pairs.iter().map(side))?.number();
+            let distance: f64 = pairs.iter().map(|pair| (side(pair).number() - median).abs()).sum();
+            Some((median, if of_median { distance / median } else { distance }))
+        };
+        let (before, after) = (spread(|pair| pair.0)?, spread(|pair| pair.1)?);
+        Some(if after.1 < before.1 { Self::After(after.0) } else { Self::Before(before.0) })
+    }
+
+    /// Difference of the sides at a ratio with this logarithm.
+    fn by_ratio(self, logarithm: f64) -> f64 {
+        match self {
+            Self::Before(before) => before * logarithm.exp_m1(),
+            Self::After(after) => -after * (-logarithm).exp_m1(),
+        }
+    }
+
+    /// Values of both sides, given their difference.
+    fn sides(self, difference: f64) -> (f64, f64) {
+        match self {
+            Self::Before(before) => (before, (before + difference).max(0.0)),
+            Self::After(after) => ((after - difference).max(0.0), after),
+        }
+    }
 }
 
 impl<Q: StatisticalQuantity> MeasuredEffect<Q> {
@@ -41,28 +79,30 @@ impl<Q: StatisticalQuantity> MeasuredEffect<Q> {
             let after = median(pairs.iter().map(|(_, after)| *after))?;
             return Some(Self { before, after, difference: SignedDifference::between(before, after), interval: None });
         }
-        let of = |logarithm: f64| before.number() * logarithm.exp_m1();
+        let side = SteadySide::of(pairs, true)?;
         let mean = StudentEstimate::of_pairs(&ratios, least_deviation);
-        let difference = estimate.or(mean.map(|mean| mean.mean)).or(ratios.first().copied())?;
-        let interval = mean.map(|mean| mean.interval(tail)).map(|(low, high)| (of(low), of(high)));
-        Some(Self::with(before, of(difference), interval, pairs.len()))
+        let ratio = estimate.or(mean.map(|mean| mean.mean)).or(ratios.first().copied())?;
+        let interval =
+            mean.map(|mean| mean.interval(tail)).map(|(low, high)| (side.by_ratio(low), side.by_ratio(high)));
+        Some(Self::with(side, side.by_ratio(ratio), interval, pairs.len()))
     }
 
     /// Computes the effect on a share from the differences of pairs; `None` without pairs.
     pub(super) fn of_differences(pairs: &[(Q, Q)], least_deviation: f64, tail: Ratio) -> Option<Self> {
         let differences: Vec<f64> = pairs.iter().map(|(before, after)| after.number() - before.number()).collect();
-        let before = median(pairs.iter().map(|(before, _)| *before))?;
+        let side = SteadySide::of(pairs, false)?;
         let mean = StudentEstimate::of_pairs(&differences, least_deviation);
         let difference = mean.map(|mean| mean.mean).or(differences.first().copied())?;
-        Some(Self::with(before, difference, mean.map(|mean| mean.interval(tail)), pairs.len()))
+        Some(Self::with(side, difference, mean.map(|mean| mean.interval(tail)), pairs.len()))
     }
 
-    fn with(before: Q, difference: f64, interval: Option<(f64, f64)>, pairs: usize) -> Self {
+    fn with(side: SteadySide, difference: f64, interval: Option<(f64, f64)>, pairs: usize) -> Self {
         let interval = interval.filter(|_| pairs >= MIN_INTERVAL_PAIRS);
         let end = SignedDifference::from_number;
+        let (before, after) = side.sides(difference);
         Self {
-            before,
-            after: Q::from_number((before.number() + difference).max(0.0)),
+            before: Q::from_number(before),
+            after: Q::from_number(after),
             difference: SignedDifference::from_number(difference),
             interval: interval.map(|(low, high)| (end(low.min(difference)), end(high.max(difference)))),
         }

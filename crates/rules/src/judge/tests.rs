@@ -103,6 +103,46 @@ fn the_noise_of_equal_runs_is_no_gain() {
     assert!(!more_pairs_needed(&bulk(), &design(), &clean));
 }
 
+/// Reno at a random loss against BBR: without the change between 78 and 260 Mbit/s, with it what the path carries
+/// (lab:transatlantic-1g-59ms-reno).
+#[test]
+fn printed_figures_stay_within_those_measured() {
+    let befores = [218.4, 84.0, 77.5, 248.3, 212.7, 120.0, 259.0, 187.0];
+    let afters = [858.2, 856.8, 881.1, 864.9, 879.4, 870.0, 866.0, 873.0];
+    let pairs: Vec<MeasurementPair> = befores
+        .into_iter()
+        .zip(afters)
+        .map(|(before, after)| pair(measured(before, 59.3, 0.1), measured(after, 60.0, 1e-3)))
+        .collect();
+    let judgement = judge(&bulk(), &design(), &pairs);
+    assert_eq!(judgement.decision, TrialDecision::Keep, "{}", judgement.reason);
+    let goodput = judgement.goodput.expect("pairs");
+    let rates = [goodput.before, goodput.after].map(|rate| rate.bits_per_second() / 1e6);
+    assert!((77.5..=259.0).contains(&rates[0]) && (856.8..=881.1).contains(&rates[1]), "{rates:?}");
+    let (low, high) = goodput.interval.expect("eight pairs");
+    assert!(low.number() > 0.0 && high.number() < 881.1e6, "{low:?} to {high:?}");
+    let again = judgement.retransmitted.expect("shares");
+    assert!((again.after.get() - 1e-3).abs() < 1e-9 && (again.before.get() - 0.1).abs() < 1e-9, "{again:?}");
+}
+
+proptest! {
+    #[test]
+    fn a_steady_side_is_printed_as_its_median(seed in 0_u64..1000, spread in 0.05..0.4_f64, faster in any::<bool>()) {
+        let mut random = SeededRandom::new(seed);
+        let mut one = |rate: f64, spread: f64| measured((rate * (spread * random.normal()).exp()).max(0.01), 24.5, 1e-4);
+        let pairs: Vec<MeasurementPair> = (0..8)
+            .map(|_| if faster { pair(one(100.0, spread), one(300.0, 1e-3)) } else { pair(one(300.0, 1e-3), one(100.0, spread)) })
+            .collect();
+        let goodput = judge(&bulk(), &design(), &pairs).goodput.expect("pairs");
+        let steady = if faster { goodput.after } else { goodput.before };
+        prop_assert!((steady.bits_per_second() / 300e6 - 1.0).abs() < 0.01);
+        let (low, high) = goodput.interval.expect("eight pairs");
+        prop_assert!(low <= goodput.difference && goodput.difference <= high);
+        let sum = goodput.before.bits_per_second() + goodput.difference.number();
+        prop_assert!((sum / goodput.after.bits_per_second() - 1.0).abs() < 1e-9);
+    }
+}
+
 /// Without the change 2 Mbit/s arrive, and each lost segment is a large share (lab:tcp-memory-and-rare-loss).
 #[test]
 fn fewer_retransmissions_are_no_uncertainty_about_harm() {

@@ -12,11 +12,11 @@ use super::{MeasuredEffect, TrialDecision, TrialJudgement};
 pub struct ComparisonRow {
     /// Name of the figure.
     pub what: &'static str,
-    /// Median without the change.
+    /// Value without the change.
     pub before: String,
-    /// Median with the change.
+    /// Value with the change.
     pub after: String,
-    /// Median of the differences, with its sign.
+    /// Difference, with its sign.
     pub difference: String,
     /// Confidence interval of the difference; `None` for too few pairs.
     pub interval: Option<String>,

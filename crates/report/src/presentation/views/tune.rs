@@ -207,7 +207,7 @@ fn trial_table(round: &TuneRound, trial: &GroupTrial, number: usize) -> ReportTa
     table
 }
 
-/// Medians without and with the changes, and their differences.
+/// Values without and with the changes, and their differences.
 pub(super) fn effects(name: &str, title: &str, effects: &[MeasuredEffect], unknown: UnknownReasons<'_>) -> ReportTable {
     let mut table = ReportTable::new(name, title, &["Figure", "Before", "After", "Difference", "95 % interval"]);
     for effect in effects {
