@@ -8,6 +8,9 @@ use linerate_units::Ratio;
 /// Largest factor that a pair can show: beyond it, one of the transfers carried nothing.
 const MAX_FACTOR: f64 = 1000.0;
 
+/// Largest mean as a multiple of the largest measured value.
+const MAX_EXCESS: f64 = 1.1;
+
 /// Least number of pairs for an interval.
 const MIN_INTERVAL_PAIRS: usize = 3;
 
@@ -84,7 +87,9 @@ impl<Q: StatisticalQuantity> MeasuredEffect<Q> {
         let ratio = estimate.or(mean.map(|mean| mean.mean)).or(ratios.first().copied())?;
         let interval =
             mean.map(|mean| mean.interval(tail)).map(|(low, high)| (side.by_ratio(low), side.by_ratio(high)));
-        Some(Self::with(side, side.by_ratio(ratio), interval, pairs.len()))
+        // Few pairs that differ much do not exclude any factor, but the mean is not above all that was measured.
+        let most = pairs.iter().flat_map(|pair| [pair.0, pair.1]).map(Q::number).fold(0.0, f64::max) * MAX_EXCESS;
+        Some(Self::with(side, side.by_ratio(ratio), interval, (pairs.len(), most)))
     }
 
     /// Computes the effect on a share from the differences of pairs; `None` without pairs.
@@ -93,13 +98,19 @@ impl<Q: StatisticalQuantity> MeasuredEffect<Q> {
         let side = SteadySide::of(pairs, false)?;
         let mean = StudentEstimate::of_pairs(&differences, least_deviation);
         let difference = mean.map(|mean| mean.mean).or(differences.first().copied())?;
-        Some(Self::with(side, difference, mean.map(|mean| mean.interval(tail)), pairs.len()))
+        Some(Self::with(side, difference, mean.map(|mean| mean.interval(tail)), (pairs.len(), 1.0)))
     }
 
-    fn with(side: SteadySide, difference: f64, interval: Option<(f64, f64)>, pairs: usize) -> Self {
+    /// Effect with an interval within which both sides are between zero and `most`.
+    fn with(side: SteadySide, difference: f64, interval: Option<(f64, f64)>, (pairs, most): (usize, f64)) -> Self {
         let interval = interval.filter(|_| pairs >= MIN_INTERVAL_PAIRS);
         let end = SignedDifference::from_number;
         let (before, after) = side.sides(difference);
+        let (least, most) = match side {
+            SteadySide::Before(before) => (-before, most - before),
+            SteadySide::After(after) => (after - most, after),
+        };
+        let interval = interval.map(|(low, high)| (low.max(least), high.min(most)));
         Self {
             before: Q::from_number(before),
             after: Q::from_number(after),

@@ -86,7 +86,11 @@ impl HarmedFigure {
                 let most = objective.justified_queue.percent();
                 format!("the round trip under load grows more than goodput, or by more than {most:.0} %")
             }
-            Self::RoundTrip => format!("the round trip under load is more than {percent:.0} % longer"),
+            Self::RoundTrip => {
+                let unnoticed = Some(objective.unnoticed).filter(|time| !time.is_zero());
+                let unnoticed = unnoticed.map_or_else(String::new, |time| format!(" and {} ms", time.as_millis()));
+                format!("the round trip under load is more than {percent:.0} %{unnoticed} longer")
+            }
             Self::Retransmissions => "retransmissions more than double".to_owned(),
             Self::Processor => {
                 let percent = PROCESSOR_COST_FACTOR * percent;
