@@ -142,10 +142,12 @@ impl GuestSession {
         }
     }
 
-    /// Checks for a signal: the first interrupts the command, the second ends everything. Returns true for the latter.
+    /// Checks for a signal: the first interrupts the command, the second ends everything, and so does the first of a guest that
+    /// still boots, which has no command to interrupt. Returns true where all ends.
     fn check_interrupts(&mut self, stop: Option<&InterruptSignals>) -> Result<bool, SessionError> {
         let Some((stop, signal)) = stop.and_then(|stop| Some((stop, stop.pending()?))) else { return Ok(false) };
-        if self.interrupted.is_some() {
+        if self.interrupted.is_some() || self.told.ready.is_none() {
+            self.interrupted = Some(signal);
             self.told.killed = true;
             return Ok(true);
         }
