@@ -140,6 +140,19 @@ fn a_full_buffer_is_pruned_for_its_reader_and_for_no_lack_of_memory() {
 }
 
 #[test]
+fn counters_that_any_socket_of_the_host_raises_are_no_lack_of_memory() {
+    let transfer = |name: &'static str| {
+        changed(shaped(|shape| (shape.unread, shape.receive_window) = (0.1, 0.0)), |o| {
+            counters(&mut o.receiver, &[(name, 9)]);
+        })
+    };
+    for name in ["TcpExtTCPRcvQDrop", "TcpExtPruneCalled"] {
+        assert!(!causes(&transfer(name)).contains(&Cause::KernelMemory), "{name}");
+    }
+    assert!(causes(&transfer("TcpExtTCPMemoryPressures")).contains(&Cause::KernelMemory));
+}
+
+#[test]
 fn a_policer_that_a_pacing_rate_stays_below_drops_single_bursts() {
     let paced = |megabits: f64| {
         changed(searched(500, 0, 4), |o| {

@@ -5,7 +5,7 @@ use linerate_units::ByteCount;
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
-use super::super::text::{VerdictBuilder, size, time, verdict};
+use super::super::text::{VerdictBuilder, counted, size, time, verdict};
 
 const MEMORY_COUNTERS: [&str; 5] =
     ["TcpExtTCPMemoryPressures", "TcpExtTCPAbortOnMemory", "TcpExtTCPRcvQDrop", "TcpExtPFMemallocDrop", PRUNED];
@@ -22,15 +22,26 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 /// Counter that also grows where a slow reader leaves a socket's own buffer full.
 const PRUNED: &str = "TcpExtPruneCalled";
 
+/// Counters that also grow by the overfull buffer of any other socket of the host.
+const OF_ANY_SOCKET: [&str; 2] = ["TcpExtTCPRcvQDrop", PRUNED];
+
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let grown = |name: &str| [("sender", evidence.sender_counter(name)), ("receiver", evidence.receiver_counter(name))];
+    let is_grown = |name: &str| grown(name).iter().any(|(_, count)| count.is_some_and(|count| count > 0));
+    let is_short = MEMORY_COUNTERS.iter().any(|name| !OF_ANY_SOCKET.contains(name) && is_grown(name));
+    // What the kernel drops of this transfer is sent again, and what it prunes closes the window.
+    let waits = evidence.shares.is_some_and(|shares| shares.receive_window.get() >= MIN_LIMITED_SHARE);
+    let is_met = waits || evidence.retransmits.is_none_or(|count| !count.is_zero());
     let all: Vec<String> = MEMORY_COUNTERS
         .iter()
         .filter(|name| !(evidence.is_buffer_unread() && **name == PRUNED))
+        .filter(|name| is_short || !OF_ANY_SOCKET.contains(name) || is_met)
         .flat_map(|name| {
             grown(name).into_iter().filter_map(move |(end, count)| Some((name, end, count.filter(|count| *count > 0)?)))
         })
-        .map(|(name, end, count)| format!("{} {count} times at the {end}", name.trim_start_matches("TcpExt")))
+        .map(|(name, end, count)| {
+            format!("{} {} at the {end}", name.trim_start_matches("TcpExt"), counted(count, "time"))
+        })
         .collect();
     if evidence.is_full() {
         return None;
@@ -43,7 +54,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     };
     let mut verdict = verdict(
         Cause::KernelMemory,
-        Confidence::High,
+        if is_short { Confidence::High } else { Confidence::Medium },
         format!("The memory limit of all TCP sockets (net.ipv4.tcp_mem) is too low: {}.", all.join(", ")),
     )
     .figure("sender's tcp_mem", limit(evidence.sender_setting("net.ipv4.tcp_mem")))
