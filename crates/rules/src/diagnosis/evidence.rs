@@ -18,6 +18,10 @@ use super::steady::{arrival_rate, steady_moments, steady_rate};
 pub(crate) const FULL: f64 = 0.9;
 /// Share of the capacity from which no removal of a cause can gain a twentieth.
 const FULL_DESPITE_ALL: f64 = 0.95;
+/// Unit of TCP timestamps.
+const TIMESTAMP_UNIT: Duration = Duration::from_millis(1);
+/// Share of the time under a limit from which the usual window is the limit.
+const MIN_LIMITING_SHARE: f64 = 0.5;
 /// Share of the time with a queue from which the queue alone shows that the path is full.
 const MIN_QUEUED_SHARE: f64 = 0.6;
 /// Share of the time under limits of a host up to which a queue belongs to the path.
@@ -122,6 +126,14 @@ fn has_gaps(connection: &ObservedConnection) -> bool {
     2 * moments.iter().filter(lost).count() > moments.len()
 }
 
+/// Returns the smallest round trip of the sender and of the idle path. One by TCP timestamps has whole milliseconds, less what
+/// is beyond them (net/ipv4/tcp_input.c, `tcp_rtt_tsopt_us`): then that of the path, which is less than one longer.
+fn least_round_trip(of_sender: Option<Duration>, of_path: Option<Duration>) -> Option<Duration> {
+    let (Some(sender), Some(path)) = (of_sender, of_path) else { return of_sender.or(of_path) };
+    let is_cut = sender.subsec_nanos() % TIMESTAMP_UNIT.subsec_nanos() == 0;
+    Some(if is_cut && sender < path && path < sender + TIMESTAMP_UNIT { path } else { sender.min(path) })
+}
+
 impl<'o> TransferEvidence<'o> {
     /// Computes the figures of an observation.
     #[must_use]
@@ -155,7 +167,7 @@ impl<'o> TransferEvidence<'o> {
             capacity_low: capacity.map(|capacity| capacity * low_share(observation)),
             refuted_capacity,
             capacity_back: observation.path.as_ref().and_then(|path| capacity_of(&path.with_acknowledgements)),
-            base: smallest.chain(of_path).min(),
+            base: least_round_trip(smallest.min(), of_path),
             loaded: median(times.iter().copied()).zip(percentile_95(times)),
             segment,
             sender_mtu,
@@ -207,6 +219,14 @@ impl<'o> TransferEvidence<'o> {
     #[must_use]
     pub fn bandwidth_delay_product(&self) -> Option<ByteCount> {
         Some(self.capacity? * self.base?)
+    }
+
+    /// Returns the window that a full receive buffer offers: the usual one where it limits most of the time, as data that is
+    /// not yet read takes a part, otherwise the largest observed one.
+    #[must_use]
+    pub fn full_window(&self) -> Option<ByteCount> {
+        let limits = self.shares.is_some_and(|shares| shares.receive_window.get() >= MIN_LIMITING_SHARE);
+        self.window.filter(|_| limits).or(self.largest_window)
     }
 
     /// Returns the usual round trip at rest: the smallest one, or the median of an idle path whose delay varies by

@@ -400,7 +400,7 @@ impl ObservedTransfer {
             congestion_control: observation.congestion_control.clone(),
             segment: evidence.segment,
             retransmitted: evidence.retransmitted,
-            window_share: evidence.largest_window.zip(buffer).and_then(|(window, buffer)| window / buffer),
+            window_share: evidence.full_window().zip(buffer).and_then(|(window, buffer)| window / buffer),
             receive_buffer: buffer,
             send_buffer: evidence.send_buffer.map(|(size, _)| size),
             asked_buffer: observation.asked.buffer,
