@@ -4,7 +4,7 @@ use linerate_model::direction::Direction;
 use std::collections::BTreeMap;
 
 use linerate_model::diagnosis::{
-    BoundKind, Cause, CauseLocation, Confidence, GoodputEstimate, SenderState, TransferObservation,
+    BoundKind, Cause, CauseLocation, Confidence, GoodputEstimate, SenderState, TransferObservation, TuneScope,
 };
 use serde::{Deserialize, Serialize};
 
@@ -152,6 +152,9 @@ pub struct CauseVerdict {
     pub evidence: Vec<String>,
     /// Advice; empty where no change to a host would help.
     pub advice: Vec<String>,
+    /// Run of `linerate tune` that tries a remedy; `null` where it would propose nothing, and for later verdicts.
+    #[serde(default)]
+    pub tune: Option<TuneScope>,
 }
 
 /// Share of the time in one state.
@@ -188,6 +191,7 @@ impl From<&diagnosis::DiagnosisVerdict> for CauseVerdict {
             together_with: verdict.together_with,
             evidence: verdict.evidence.clone(),
             advice: verdict.advice.clone(),
+            tune: verdict.tune,
         }
     }
 }

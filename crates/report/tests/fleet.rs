@@ -34,6 +34,7 @@ fn run(causes: [Cause; 2]) -> RunDocument {
                 together_with: None,
                 evidence: Vec::new(),
                 advice: Vec::new(),
+                tune: None,
             }],
             states: Vec::new(),
             bounds: Vec::new(),

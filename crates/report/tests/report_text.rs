@@ -3,6 +3,7 @@
 mod runs;
 
 use linerate_documents::run::{RunDocument, RunResult};
+use linerate_model::diagnosis::TuneScope;
 use linerate_model::load::{LatencyClass, ProbeClass};
 use linerate_model::path::UnknownValue;
 use linerate_report::presentation::{compare, present};
@@ -65,6 +66,23 @@ fn a_summary_of_a_bloated_link_ends_with_the_command_that_helps() {
     let last = text.lines().last().expect("a line").trim();
     assert!(last.starts_with("Next: sudo linerate shape "), "{text}");
     assert!(last.contains(" --up ") && last.contains(" --down ") && last.contains(" --verify "), "{text}");
+}
+
+#[test]
+fn tune_follows_a_diagnosis_only_where_it_would_try_something() {
+    let next = |tune: Option<TuneScope>| {
+        let mut run = runs::diagnose();
+        let RunResult::Diagnose(document) = &mut run.result else { panic!("a diagnosis") };
+        document.verdicts[0].tune = tune;
+        let text = text::summary(&present(&run), TextStyle::plain());
+        text.lines().find_map(|line| line.trim_start().strip_prefix("Next: ").map(str::to_owned))
+    };
+    assert_eq!(next(None), None);
+    let host = "fra.example.net";
+    let far = TuneScope { far: true, work_around: false };
+    assert_eq!(next(Some(far)), Some(format!("sudo linerate tune {host} --far ssh:{host}")));
+    let around = TuneScope { far: false, work_around: true };
+    assert_eq!(next(Some(around)), Some(format!("sudo linerate tune {host} --work-around")));
 }
 
 #[test]

@@ -313,6 +313,7 @@ fn diagnosis(cause: Cause, confidence: Confidence, text: &str, states: &[(Sender
             together_with: None,
             evidence: Vec::new(),
             advice: Vec::new(),
+            tune: None,
         }],
         states: states.iter().map(|(state, share)| (*state, ratio(*share))).collect(),
         goodput: BitRate::from_bits_per_second(213e6),

@@ -216,6 +216,7 @@ fn rate_limit_verdict(paused: Ratio) -> CauseVerdict {
         together_with: None,
         evidence: Vec::new(),
         advice: Vec::new(),
+        tune: None,
     }
 }
 

@@ -259,6 +259,18 @@ pub struct DiagnosisVerdict {
     pub evidence: Vec<String>,
     /// Advice; empty where no change to a host would help.
     pub advice: Vec<String>,
+    /// Run of `linerate tune` that tries a remedy; `None` where it would propose nothing, and for later verdicts.
+    pub tune: Option<TuneScope>,
+}
+
+/// Scope of a run of `linerate tune`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TuneScope {
+    /// True where the far host has to change (`--far`).
+    pub far: bool,
+    /// True where it works around a cause on the path (`--work-around`).
+    pub work_around: bool,
 }
 
 /// State of a sender during part of the time.

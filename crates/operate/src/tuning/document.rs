@@ -8,6 +8,7 @@ use linerate_documents::tune::EffectFigure;
 use linerate_documents::{nanoseconds, tune};
 use linerate_engine::surroundings::{LocalEnvironment, OwnTraffic};
 use linerate_model::change::{ChangeGroup, ChangeTarget};
+use linerate_model::diagnosis::{Cause, CauseLocation};
 use linerate_model::report::TestTermination;
 use linerate_rules::judge::{self, MeasuredEffect, MeasurementPair, TransferMeasurement, TrialJudgement};
 use linerate_rules::tuning::{HostEnd, ProposedHostChange, TuningGoal, TuningProposal};
@@ -124,11 +125,15 @@ const fn result(ended: TuningEnd) -> tune::TuneOutcome {
 
 /// Summary sentence.
 fn sentence(outcome: &TuningOutcome) -> String {
-    let title =
-        |seen: &DiagnosedTransfer| seen.cause().map_or("unknown limit", linerate_model::diagnosis::Cause::title);
+    let title = |seen: &DiagnosedTransfer| seen.cause().map_or("unknown limit", Cause::title);
     let found = outcome.before.as_ref().map_or("unknown limit", title);
     let done = match outcome.ended {
-        TuningEnd::NothingToDo => "no host setting needs a change".to_owned(),
+        TuningEnd::NothingToDo => match outcome.before.as_ref().and_then(DiagnosedTransfer::cause).map(Cause::location)
+        {
+            Some(CauseLocation::Network) => "the cause is on the path, and no host setting was changed".to_owned(),
+            Some(CauseLocation::Application) => "the cause is in a program, and no host setting was changed".to_owned(),
+            _ => "no host setting needs a change".to_owned(),
+        },
         TuningEnd::NoWay => "the limit is on a host, but cannot be changed there".to_owned(),
         TuningEnd::Planned => "a plan exists, and nothing was changed".to_owned(),
         TuningEnd::Declined => "nothing was changed, as you declined".to_owned(),

@@ -1,9 +1,11 @@
 //! Command that follows from a result, with the run's own values.
 
+use linerate_documents::diagnose::DiagnoseDocument;
 use linerate_documents::doctor::DoctorDocument;
 use linerate_documents::run::{RunDocument, RunResult};
 use linerate_documents::tune::TuneOutcome;
-use linerate_model::diagnosis::{Cause, CauseLocation};
+use linerate_model::diagnosis::{Cause, CauseLocation, TuneScope};
+use linerate_model::direction::Direction;
 use linerate_model::load::{LatencyGrade, LoadDocument, PhaseKind};
 use linerate_units::Port;
 
@@ -14,7 +16,7 @@ pub(super) fn next_command(run: &RunDocument) -> Option<String> {
         RunResult::Path(path) if path.is_stream_only() => None,
         RunResult::Throughput(_) | RunResult::Path(_) | RunResult::Rfc6349(_) => Some(target.command("diagnose")),
         RunResult::Load(document) => shape(document, run, &target),
-        RunResult::Diagnose(document) => after_diagnosis(document.verdicts.first()?.cause, &target),
+        RunResult::Diagnose(document) => after_diagnosis(document, &target),
         RunResult::Tune(document) => after_tuning(document.outcome, &target),
         RunResult::Doctor(document) => after_doctor(document, run, &target),
         RunResult::Rr(_) => Some(target.command("load")),
@@ -56,6 +58,16 @@ impl Target {
         format!("linerate {name} {}", self.arguments)
     }
 
+    /// The same for `linerate tune`, with the options for its scope. In the lab both hosts are at hand.
+    fn tune_within(&self, scope: TuneScope, direction: Direction) -> Option<String> {
+        let host = self.arguments.split(' ').next().unwrap_or_default();
+        let is_at_hand = self.is_in_lab() || host.starts_with("ssh:");
+        let far = if scope.far && !is_at_hand { format!(" --far ssh:{host}") } else { String::new() };
+        let work_around = if scope.work_around { " --work-around" } else { "" };
+        let reverse = if direction == Direction::Down { " -- -R" } else { "" };
+        Some(format!("{}{far}{work_around}{reverse}", self.tune()?))
+    }
+
     /// The same for `linerate tune`, which changes this host; in the lab no privilege is needed.
     fn tune(&self) -> Option<String> {
         let sudo = if self.is_in_lab() { "" } else { "sudo " };
@@ -68,14 +80,34 @@ fn is_option(argument: &str, name: &str) -> bool {
     argument.strip_prefix(name).is_some_and(|value| value.is_empty() || value.starts_with('='))
 }
 
-fn after_diagnosis(cause: Cause, target: &Target) -> Option<String> {
-    match (cause, cause.location()) {
-        (Cause::Bufferbloat | Cause::LinkRate, _) => Some(target.command("load")),
-        (_, CauseLocation::Sender | CauseLocation::Receiver | CauseLocation::Hosts) => target.tune(),
-        (_, CauseLocation::Network) => Some(format!("{} --work-around", target.tune()?)),
-        (_, CauseLocation::Unknown) => Some(format!("{} -- -t 30", target.command("diagnose"))),
-        (_, CauseLocation::Application | CauseLocation::Nowhere) => None,
+fn after_diagnosis(document: &DiagnoseDocument, target: &Target) -> Option<String> {
+    let first = document.verdicts.first()?;
+    if let Some(scope) = first.tune {
+        return target.tune_within(scope, document.direction);
     }
+    match (first.cause, first.cause.location()) {
+        (Cause::Bufferbloat | Cause::LinkRate, _) => Some(target.command("load")),
+        (_, CauseLocation::Unknown) => {
+            Some(format!("{} --{} -t 30", target.command("diagnose"), without_time(&document.transfer)))
+        }
+        _ => None,
+    }
+}
+
+/// Options of the transfer, each after a space, without its time.
+fn without_time(transfer: &[String]) -> String {
+    let mut options = String::new();
+    let mut rest = transfer.iter();
+    while let Some(option) = rest.next() {
+        match option.as_str() {
+            "-t" | "--time" => {
+                rest.next();
+            }
+            other if other.starts_with("-t") || other.starts_with("--time=") => {}
+            other => options.push_str(&format!(" {other}")),
+        }
+    }
+    options
 }
 
 fn after_tuning(outcome: TuneOutcome, target: &Target) -> Option<String> {
@@ -131,7 +163,14 @@ fn rounded_down(bits_per_second: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::rounded_down;
+    use super::{rounded_down, without_time};
+
+    #[test]
+    fn a_longer_transfer_keeps_the_other_options() {
+        let transfer = ["-R", "-t", "1", "-P", "2"].map(str::to_owned);
+        assert_eq!(without_time(&transfer), " -R -P 2");
+        assert_eq!(without_time(&["-t1".to_owned(), "--time=4".to_owned()]), "");
+    }
 
     #[test]
     fn rates_are_rounded_down_to_what_the_command_line_takes() {

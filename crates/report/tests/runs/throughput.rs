@@ -86,6 +86,7 @@ fn held_back_by_loss() -> TestDiagnosis {
         together_with: None,
         evidence: Vec::new(),
         advice: Vec::new(),
+        tune: None,
     };
     let next = diagnose::ThroughputLimit { kind: BoundKind::Path, bits_per_second: 957e6, arithmetic: String::new() };
     TestDiagnosis {

@@ -10,7 +10,7 @@ use linerate_documents::tune::{
     RefusedChange, TransferMeasurement, TrialDecision, TuneDocument, TuneOutcome, TuneRound, TuningGoal,
 };
 use linerate_model::change::{ChangeGroup, ChangeReason, ChangeTarget, EffectTiming, HostChange};
-use linerate_model::diagnosis::{BoundKind, Cause, CauseLocation, Confidence, SenderState};
+use linerate_model::diagnosis::{BoundKind, Cause, CauseLocation, Confidence, SenderState, TuneScope};
 use linerate_model::path::UnknownValue;
 use linerate_model::report::TestTermination;
 
@@ -48,6 +48,7 @@ fn diagnosed(cause: Cause, text: &str, goodput: f64) -> DiagnoseDocument {
                 "bandwidth-delay product: 146 MB".to_owned(),
             ],
             advice: vec!["Raise the third number of net.ipv4.tcp_rmem on the receiver.".to_owned()],
+            tune: Some(TuneScope { far: true, work_around: false }),
         }],
         states: vec![StateShare { state: SenderState::ReceiveWindow, share: 0.986 }],
         goodput_bits_per_second: Some(goodput),

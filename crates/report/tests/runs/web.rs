@@ -25,6 +25,7 @@ fn phase(kind: PhaseKind, start: u64, end: u64, added: Option<i64>) -> WebPhase 
         together_with: None,
         evidence: vec!["queueing: 16.1 ms".to_owned()],
         advice: Vec::new(),
+        tune: None,
     };
     WebPhase {
         kind,

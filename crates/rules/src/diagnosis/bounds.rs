@@ -12,8 +12,11 @@ use super::text::{percent_of, rate, size, time};
 /// Window share of the receive buffer on Linux at an MTU of 1500 (`scaling_ratio`), where no full window was observed.
 pub(super) const DEFAULT_WINDOW_SHARE: f64 = 0.62;
 
+/// Largest window without the window scale option (RFC 7323 section 2).
+const UNSCALED: ByteCount = ByteCount::new(65_535);
+
 /// Share of the measured rate below which the measurement refutes a bound.
-const MIN_BOUND_SHARE: f64 = 0.95;
+pub(super) const MIN_BOUND_SHARE: f64 = 0.95;
 
 /// Returns the bounds that can be computed and that the measurement does not refute, lowest first; and those that it
 /// refutes.
@@ -59,10 +62,10 @@ pub(super) fn kernel_window(evidence: &TransferEvidence<'_>, grows: bool) -> Opt
     Some(window_rate(window, evidence.base?)? * connections(evidence))
 }
 
-/// Part of the receive buffer that is offered as the window: the largest observed one.
+/// Part of the receive buffer that is offered as the window.
 fn window_share(evidence: &TransferEvidence<'_>) -> Option<Ratio> {
     let (buffer, _) = evidence.receive_buffer?;
-    let seen = evidence.largest_window.and_then(|window| window / buffer).map(Ratio::get);
+    let seen = evidence.full_window().and_then(|window| window / buffer).map(Ratio::get);
     Ratio::new(seen.filter(|share| (0.2..=0.97).contains(share)).unwrap_or(DEFAULT_WINDOW_SHARE))
 }
 
@@ -75,18 +78,16 @@ fn receive_window(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let most = if grows { most.max(buffer) } else { buffer };
     let share = window_share(evidence)?;
     let base = evidence.base?;
-    // Without the option, a window has 16 bits (RFC 7323 section 2).
     let is_scaled = evidence.sender().is_none_or(|info| info.window_scale.is_some() || info.timestamps.is_none());
-    let window =
-        usable_window(most, share).min(if is_scaled { ByteCount::new(u64::MAX) } else { ByteCount::new(65_535) });
-    let text = format!(
-        "window {} ({} of a buffer of {}) per {}{}",
-        size(window),
-        percent_of(share.get()),
-        size(most),
-        time(base),
-        for_each(evidence)
-    );
+    let window = usable_window(most, share);
+    let is_scaled = is_scaled || window <= UNSCALED;
+    let window = if is_scaled { window } else { UNSCALED };
+    let origin = if is_scaled {
+        format!("{} of a buffer of {}", percent_of(share.get()), size(most))
+    } else {
+        "without window scaling".to_owned()
+    };
+    let text = format!("window {} ({origin}) per {}{}", size(window), time(base), for_each(evidence));
     let rate = window_rate(window, base)? * connections(evidence);
     Some(ThroughputBound { kind: BoundKind::ReceiveWindow, rate, arithmetic: text })
 }
@@ -96,7 +97,12 @@ fn send_buffer(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let factor = if evidence.uses("bbr") { SEND_MEMORY_FACTOR_BBR } else { SEND_MEMORY_FACTOR };
     let base = evidence.base?;
     if let Some((write, rate)) = evidence.overfilling_write() {
-        let text = format!("writes of {}, each with a pause of {}{}", size(write), time(base), for_each(evidence));
+        let text = format!(
+            "writes of {}, each at the path's rate and with a pause of {}{}",
+            size(write),
+            time(base),
+            for_each(evidence)
+        );
         return Some(ThroughputBound { kind: BoundKind::SendBuffer, rate, arithmetic: text });
     }
     // The part of a full buffer that is not in flight waits; the kernel reserves space for a second window (a third
@@ -104,13 +110,12 @@ fn send_buffer(evidence: &TransferEvidence<'_>) -> Option<ThroughputBound> {
     let window = ByteCount::from_f64(most.as_f64() / SegmentCount::new(factor).as_f64() * 1.25);
     // More was in flight where the kernel counts its structures differently.
     let window = evidence.largest_in_flight.map_or(window, |flight| window.max(flight));
-    let text = format!(
-        "buffer {}, of which some {} can be in flight, per {}{}",
-        size(most),
-        size(window),
-        time(base),
-        for_each(evidence)
-    );
+    let in_flight = if window > most {
+        format!("{} in flight with a buffer of {}", size(window), size(most))
+    } else {
+        format!("buffer {}, of which some {} can be in flight", size(most), size(window))
+    };
+    let text = format!("{in_flight}, per {}{}", time(base), for_each(evidence));
     let rate = window_rate(window, base)? * connections(evidence);
     Some(ThroughputBound { kind: BoundKind::SendBuffer, rate, arithmetic: text })
 }

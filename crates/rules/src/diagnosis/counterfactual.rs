@@ -14,7 +14,7 @@ use super::TransferEvidence;
 use super::cost::{CauseCost, CostKind};
 
 /// Share of the time without any delivery from which nothing else about the path is known.
-const MAX_STALLED_SHARE: f64 = 0.9;
+pub(super) const MAX_STALLED_SHARE: f64 = 0.9;
 /// Largest share of a transfer that slow start takes in an estimate.
 const MAX_START_SHARE: f64 = 0.5;
 /// Share of the gain by which an estimate may be too high, and share of the goodput by which it may be too low, where the
@@ -56,6 +56,8 @@ pub(super) struct Counterfactuals<'a> {
     /// Rates of the windows that the receiver's kernel offers where no program sets the buffer: as it is set, and where it grows
     /// buffers.
     kernel_windows: (Option<f64>, Option<f64>),
+    /// Upper end of the capacity's interval as a multiple of the capacity.
+    high_share: f64,
     pub(super) bounds: &'a [ThroughputBound],
     pub(super) all: &'a [CostedVerdict],
 }
@@ -88,6 +90,7 @@ impl<'a> Counterfactuals<'a> {
             bursts,
             filled,
             kernel_windows,
+            high_share: super::capacity::high_share(evidence.observation),
             bounds,
             all,
         }
@@ -225,6 +228,10 @@ impl<'a> Counterfactuals<'a> {
         if is_dead || !is_path_known || self.steady <= 0.0 {
             return None;
         }
+        if removed.iter().all(|cost| matches!(cost.kind, CostKind::Nothing)) {
+            let same = BitRate::from_bits_per_second(self.whole);
+            return Some(GoodputEstimate { low: same, expected: same, high: same });
+        }
         let expected = self.of_whole(self.rate_without(removed)?);
         let loses = removed.iter().any(|cost| matches!(cost.kind, CostKind::LossShare { .. }));
         let (less, more) = if loses { ERROR_OF_LOSSES } else { ERROR_OF_BOUNDS };
@@ -233,8 +240,15 @@ impl<'a> Counterfactuals<'a> {
         Some(GoodputEstimate {
             low: bits((expected - gain * less).max(self.whole)),
             expected: bits(expected),
-            high: bits(expected * (1.0 + more)),
+            high: bits((expected * (1.0 + more)).min(self.most(removed).max(expected))),
         })
+    }
+
+    /// Upper end of the path's capacity, which no removal exceeds; unlimited where what is removed is the path's own.
+    fn most(&self, removed: &[&CauseCost]) -> f64 {
+        let frees_path = removed.iter().any(|cost| cost.own.contains(&BoundKind::Path));
+        let path = self.bounds.iter().find(|one| one.kind == BoundKind::Path).filter(|_| !frees_path);
+        path.map_or(f64::INFINITY, |path| path.rate.bits_per_second() * self.high_share)
     }
 
     /// Mean of a whole transfer that reaches this rate after slow start; never below the measured one.

@@ -31,7 +31,7 @@ mod steady;
 mod text;
 
 use linerate_model::diagnosis::{
-    BoundKind, CauseLocation, DiagnosisVerdict, ThroughputBound, TransferDiagnosis, TransferObservation,
+    BoundKind, Cause, CauseLocation, DiagnosisVerdict, ThroughputBound, TransferDiagnosis, TransferObservation,
 };
 
 pub use evidence::TransferEvidence;
@@ -64,20 +64,57 @@ pub fn diagnose(observation: &TransferObservation) -> TransferDiagnosis {
     let (bounds, refuted) = bounds::bounds(&evidence);
     let contradictions = contradictions(&evidence, &refuted);
     let mut verdicts = ranking::ranked(&evidence, found(&evidence), &bounds, contradictions.is_empty());
-    if let Some(first) = verdicts.first_mut() {
-        first.advice.extend(remedy::advice(first.cause, &evidence));
+    if carries_nothing(verdicts.first(), &evidence) {
+        verdicts.retain(|one| stops(one, &evidence));
     }
-    let cost = verdicts.first().and_then(|first| cost::cost(first.cause, &evidence));
-    let own = cost.map_or(&[BoundKind::Path][..], |cost| cost.own);
+    if let Some(first) = verdicts.first_mut() {
+        remedy::add(first, &evidence);
+    }
     TransferDiagnosis {
         states: states::shares(&evidence),
         goodput: evidence.goodput,
-        next: bounds::next(&bounds, own),
+        next: next_limit(&bounds, verdicts.first(), &evidence),
         bounds,
         contradictions,
         notes: [host_load::notes(&evidence, &verdicts), kernel_events::notes(&evidence, &verdicts)].concat(),
         verdicts,
     }
+}
+
+/// True for a cause that stops the transfer.
+fn stops(verdict: &DiagnosisVerdict, evidence: &TransferEvidence<'_>) -> bool {
+    cost::cost(verdict.cause, evidence).is_some_and(|cost| matches!(cost.kind, cost::CostKind::Stalled { .. }))
+}
+
+/// True where the first cause stops nearly all of the transfer: figures of the little that was sent show nothing else.
+fn carries_nothing(first: Option<&DiagnosisVerdict>, evidence: &TransferEvidence<'_>) -> bool {
+    let cost = first.and_then(|first| cost::cost(first.cause, evidence));
+    cost.is_some_and(|cost| match cost.kind {
+        cost::CostKind::Stalled { share } => cost.cause != Cause::SackOff && share >= counterfactual::MAX_STALLED_SHARE,
+        _ => false,
+    })
+}
+
+/// Returns the lowest bound that stays without the first cause, and without the one that has to go with it. `None` where the
+/// path behind a limit is unknown, and no bound below the goodput that is expected without them.
+fn next_limit(
+    bounds: &[ThroughputBound],
+    first: Option<&DiagnosisVerdict>,
+    evidence: &TransferEvidence<'_>,
+) -> Option<ThroughputBound> {
+    let causes = first.map(|first| [Some(first.cause), first.together_with]).into_iter().flatten().flatten();
+    let costs: Vec<cost::CauseCost> = causes.filter_map(|cause| cost::cost(cause, evidence)).collect();
+    let is_traffic = |cost: &cost::CauseCost| matches!(cost.kind, cost::CostKind::OtherTraffic { .. });
+    if costs.iter().any(|cost| cost.own.contains(&BoundKind::Path) && !is_traffic(cost)) {
+        return None;
+    }
+    let own: Vec<BoundKind> = costs.iter().flat_map(|cost| cost.own).copied().collect();
+    let own = if costs.is_empty() { vec![BoundKind::Path] } else { own };
+    let expected = first.and_then(|first| first.without).map(|without| without.expected);
+    // Without an estimate nothing is known of the losses that stay.
+    let is_told = |kind: BoundKind| kind != BoundKind::Loss || expected.is_some();
+    let mut staying = bounds.iter().filter(|one| !own.contains(&one.kind) && is_told(one.kind));
+    staying.find(|one| expected.is_none_or(|expected| one.rate >= expected * bounds::MIN_BOUND_SHARE)).cloned()
 }
 
 /// Returns the verdicts of all rules that match. An unknown cause is only reported when no other rule matched.

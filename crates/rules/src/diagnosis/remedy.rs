@@ -1,7 +1,7 @@
 //! The `linerate tune` command that tries a remedy and measures its effect.
 
 use linerate_analysis::formulas::SOCKET_BUFFER_FACTOR;
-use linerate_model::diagnosis::{Cause, CauseLocation};
+use linerate_model::diagnosis::{Cause, CauseLocation, DiagnosisVerdict, TuneScope};
 use linerate_units::ByteCount;
 
 use super::TransferEvidence;
@@ -14,27 +14,30 @@ struct TuningTrial {
     receiver: bool,
 }
 
-/// Returns the last advice of the first verdict, the only one that tuning acts on. `None` where no host can remove the
-/// cause, and where the figures show that tuning would propose nothing.
-pub(super) fn advice(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<String> {
-    let trial = trial(cause, evidence)?;
+/// Adds to the first verdict, the only one that tuning acts on, the run of `linerate tune` that tries a remedy, also as its
+/// last advice. Nothing where no host can remove the cause, and where the figures show that tuning would propose nothing.
+pub(super) fn add(first: &mut DiagnosisVerdict, evidence: &TransferEvidence<'_>) {
+    let Some(trial) = trial(first.cause, evidence) else { return };
     let from_far = evidence.observation.asked.from_far;
-    let is_far = if from_far { trial.sender } else { trial.receiver };
-    let on_the_path = cause.location() == CauseLocation::Network;
+    let scope = TuneScope {
+        far: if from_far { trial.sender } else { trial.receiver },
+        work_around: first.cause.location() == CauseLocation::Network,
+    };
     let command: String = [
         (true, "linerate tune HOST"),
-        (is_far, " --far ssh:USER@HOST"),
-        (on_the_path, " --work-around"),
+        (scope.far, " --far ssh:USER@HOST"),
+        (scope.work_around, " --work-around"),
         (from_far, " -- -R"),
     ]
     .into_iter()
     .filter_map(|(wanted, part)| wanted.then_some(part))
     .collect();
-    let instead = if on_the_path { ", which works around the cause instead of removing it," } else { "" };
-    Some(format!(
+    let instead = if scope.work_around { ", which works around the cause instead of removing it," } else { "" };
+    first.tune = Some(scope);
+    first.advice.push(format!(
         "`{command}` tries {}{instead} and keeps it only if interleaved measurements confirm a gain",
         trial.what
-    ))
+    ));
 }
 
 fn trial(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<TuningTrial> {

@@ -41,17 +41,27 @@ pub(super) fn percent_of(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// Advice for the third number of a setting: the value that this path needs.
-pub(super) fn third_number_advice(host: &str, key: &str, now: Option<ByteCount>, needed: Option<BufferNeed>) -> String {
+/// Advice for the third number of a setting: the value that this path needs; `holder` is what keeps a buffer small that
+/// may grow.
+pub(super) fn third_number_advice(
+    (host, key): (&str, &str),
+    now: Option<ByteCount>,
+    needed: Option<BufferNeed>,
+    holder: &str,
+) -> String {
     match needed {
         None => "measure the path's capacity (`linerate diagnose HOST`) to compute the value that it needs".to_owned(),
         Some(needed) if now.is_some_and(|now| now >= needed.size) => format!(
-            "{key} of the {host} covers the path's need ({}): another limit keeps the buffer smaller, a program \
-            that sets it or net.ipv4.tcp_mem",
+            "{key} of the {host} covers the path's need ({}): another limit keeps the buffer smaller, {holder}",
             needed.arithmetic
         ),
         Some(needed) => format!("on the {host}, the third number of {key}: {}", needed.arithmetic),
     }
+}
+
+/// Number of things: `1 segment`, `2 segments`.
+pub(super) fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Returns a verdict without evidence and advice.
@@ -65,6 +75,7 @@ pub(super) fn verdict(cause: Cause, confidence: Confidence, text: impl Into<Stri
         together_with: None,
         evidence: Vec::new(),
         advice: Vec::new(),
+        tune: None,
     }
 }
 

@@ -215,6 +215,7 @@ mod tests {
             }),
             evidence: Vec::new(),
             advice: Vec::new(),
+            tune: None,
         };
         inputs.diagnosis = Some(TransferDiagnosis {
             verdicts: causes.iter().map(verdict).collect(),

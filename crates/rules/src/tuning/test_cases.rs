@@ -41,6 +41,7 @@ pub(super) fn diagnosed(mut inputs: TuningInputs, cause: Cause) -> TuningInputs 
         together_with: None,
         evidence: Vec::new(),
         advice: Vec::new(),
+        tune: None,
     };
     inputs.diagnosis = Some(TransferDiagnosis {
         verdicts: vec![verdict],

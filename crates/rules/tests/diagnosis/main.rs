@@ -3,6 +3,7 @@
 
 mod bursts;
 mod chance;
+mod consistency;
 mod hosts;
 mod kernel_events;
 mod limits;

@@ -114,7 +114,8 @@ fn limits(document: &TuneDocument) -> Option<ReportTable> {
     if let Some(after) = &document.after {
         table.push_row("after", verdict(after));
     }
-    if let Some(next) = document.before.as_ref().and_then(|before| before.next.as_ref()) {
+    let last = document.after.as_ref().or(document.before.as_ref());
+    if let Some(next) = last.and_then(|last| last.next.as_ref()) {
         let rate = Quantity::bits_per_second(next.bits_per_second).display_text();
         table.note = Some(format!("The next limit is {}, at {rate}.", next.kind.title()));
     }

@@ -37,7 +37,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         verdict(Cause::Asymmetric, if evidence.is_full() { Confidence::Medium } else { Confidence::High }, text)
             .figure("capacity with the data", Some(rate(there)))
             .figure("capacity with the acknowledgements", Some(rate(back)))
-            .figure("queueing", evidence.queueing().map(|(_, high)| time(high)))
+            .figure("queueing, 95 %", evidence.queueing().map(|(_, high)| time(high)))
             .advice(
                 "shape the narrow direction so that acknowledgements do not wait behind uploads (`linerate shape DEV \
                     --up RATE`, a little below its rate)",

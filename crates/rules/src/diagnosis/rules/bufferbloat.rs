@@ -31,6 +31,8 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if high < MIN_QUEUE_DELAY || high < rest * 2 || !is_full {
         return None;
     }
+    let is_saturated = evidence.used().is_some_and(|used| used >= super::link_rate::MIN_SATURATED_SHARE);
+    let end = if is_saturated { "; a faster transfer is not possible" } else { "" };
     let text = format!(
         "The path is full, and its buffer delays all traffic: {} at rest, {} under this load.",
         time(rest),
@@ -40,9 +42,8 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         verdict(Cause::Bufferbloat, Confidence::High, text)
             .figure("queueing, median and 95 %", Some(format!("{}, {}", time(median), time(high))))
             .figure("path utilisation", evidence.used().map(percent_of))
-            .advice(
-                "shape the access link slightly below its rate with an AQM (`linerate shape DEV --up RATE --down \
-                RATE`); a faster transfer is not possible",
-            ),
+            .advice(format!(
+                "shape the access link slightly below its rate with an AQM (`linerate shape DEV --up RATE --down RATE`){end}"
+            )),
     )
 }

@@ -6,7 +6,7 @@ use linerate_units::SegmentCount;
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::losses::MIN_RANDOM_SHARE;
-use super::super::text::{VerdictBuilder, percent, verdict};
+use super::super::text::{VerdictBuilder, counted, percent, verdict};
 
 /// Losses per episode from which they are bursts: lost one by one, some fall into the repair of others.
 const MIN_LOSSES_PER_EPISODE: f64 = 4.0;
@@ -43,8 +43,11 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     if is_short && (per_episode < MIN_LOSSES_PER_EPISODE || is_single) {
         return None;
     }
-    let text =
-        format!("Losses occur in bursts: {retransmitted} segments in {episodes} episodes, without a preceding queue.");
+    let text = format!(
+        "Losses occur in bursts: {} in {}, without a preceding queue.",
+        counted(retransmitted, "segment"),
+        counted(episodes, "episode")
+    );
     Some(
         verdict(Cause::BurstyLoss, Confidence::Medium, text)
             .figure("retransmitted", evidence.retransmitted.map(percent))

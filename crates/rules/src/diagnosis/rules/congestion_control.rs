@@ -28,6 +28,9 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check,
 };
 
+/// Interval of CoDel and PIE in which a queue may stay, where none is set (RFC 8289 section 4.2).
+const USUAL_INTERVAL: Duration = Duration::from_millis(100);
+
 const EARLY_DROPS: &str = "a queue that drops early (CAKE, CoDel, FQ-CoDel, PIE) needs an interval of the round trip at long \
     ones: `tc qdisc change … cake rtt 200ms`";
 
@@ -59,7 +62,7 @@ fn above_the_buffer(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
     );
     verdict(Cause::CongestionControl, Confidence::Medium, text)
         .figure("bandwidth-delay product", evidence.bandwidth_delay_product().map(size))
-        .figure("queueing", evidence.queueing().map(|(_, high)| time(high)))
+        .figure("queueing, 95 %", evidence.queueing().map(|(_, high)| time(high)))
         .figure("path capacity", evidence.capacity.map(rate))
         .advice("CUBIC leaves less in flight after a loss: `linerate diagnose HOST -- -C cubic` shows what it reaches")
 }
@@ -107,18 +110,30 @@ fn after_overflow(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
 
 fn below_the_queue(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
     let control = evidence.observation.congestion_control.as_deref().unwrap_or("the congestion control");
+    let product = evidence.bandwidth_delay_product();
+    let below = evidence.congestion_window.zip(product).filter(|(window, product)| window < product);
+    let response = below.map_or_else(
+        || format!("{control} takes each drop for a full path"),
+        |(_, product)| format!("{control} then keeps its window below the {} that the path holds", size(product)),
+    );
     let text = format!(
-        "The bottleneck drops packets early, at a queue of {} where {} fit, and {control} then keeps its window below the \
-            {} that the path holds.",
+        "The bottleneck drops packets early, at a queue of {} where {} fit, and {response}.",
         evidence.longest_queueing().map_or("little".to_owned(), time),
         evidence.queue_of_search().map_or("more".to_owned(), size),
-        evidence.bandwidth_delay_product().map_or("window".to_owned(), size),
     );
-    verdict(Cause::CongestionControl, Confidence::Medium, text)
+    let found = verdict(Cause::CongestionControl, Confidence::Medium, text)
         .figure("retransmitted segments", evidence.retransmits.map(|count| count.get().to_string()))
         .figure("path utilisation", evidence.used().map(percent_of))
-        .advice("BBR does not take each loss for a full path: `linerate diagnose HOST -- -C bbr` shows what it reaches")
-        .advice(EARLY_DROPS)
+        .advice(
+            "BBR does not take each loss for a full path: `linerate diagnose HOST -- -C bbr` shows what it reaches",
+        );
+    with_interval_advice(found, evidence)
+}
+
+/// Adds the advice on the interval of a queue that drops early, where round trips are longer than the usual one.
+fn with_interval_advice(found: DiagnosisVerdict, evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
+    let is_long = evidence.base.is_some_and(|base| base > USUAL_INTERVAL);
+    if is_long { found.advice(EARLY_DROPS) } else { found }
 }
 
 fn by_recovery_time(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
@@ -162,8 +177,8 @@ fn after_early_loss(evidence: &TransferEvidence<'_>, found: &EarlyLoss) -> Diagn
         .figure("path capacity", evidence.capacity.map(rate))
         .advice(
             "BBR does not take a single loss for a full path: `linerate diagnose HOST -- -C bbr` shows what it reaches",
-        )
-        .advice(EARLY_DROPS);
+        );
+    let found = with_interval_advice(found, evidence);
     if evidence.own_loss() == OwnLoss::Refuted {
         return found;
     }

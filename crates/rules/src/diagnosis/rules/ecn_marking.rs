@@ -35,7 +35,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     Some(
         verdict(Cause::EcnMarking, Confidence::High, text)
             .figure("path utilisation", used)
-            .figure("queueing", evidence.queueing().map(|(median, _)| time(median)))
+            .figure("queueing, median", evidence.queueing().map(|(median, _)| time(median)))
             .figure("retransmitted", evidence.retransmitted.map(percent)),
     )
 }

@@ -12,6 +12,9 @@ use super::super::text::{VerdictBuilder, percent, percent_of, rate, time, verdic
 const MIN_FULL_SHARE_WITH_QUEUE: f64 = 0.75;
 const MIN_QUEUE_DELAY: Duration = Duration::from_millis(1);
 
+/// Share of the capacity from which nothing worth a change is left.
+pub(super) const MIN_SATURATED_SHARE: f64 = 0.95;
+
 /// The transfer gets nine tenths of the path's capacity, or three quarters with a persistent queue and no new losses.
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     id: "link-rate",
@@ -38,15 +41,15 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         return None;
     }
     let capacity = evidence.capacity?;
-    let text = format!(
-        "The path is full: {} of its payload capacity of {}. No host setting would make this faster.",
-        rate(evidence.steady),
-        rate(capacity)
-    );
+    // A host's limit may hold a path that is full by its queue.
+    let rest = if used >= MIN_SATURATED_SHARE { " No host setting would make this faster." } else { "" };
+    // The true capacity may be anywhere in its interval.
+    let of = if used > 1.0 { "as much as its measured payload capacity," } else { "of its payload capacity of" };
+    let text = format!("The path is full: {} {of} {}.{rest}", rate(evidence.steady), rate(capacity));
     Some(
         verdict(Cause::LinkRate, Confidence::High, text)
             .figure("path utilisation", Some(percent_of(used)))
-            .figure("queueing", evidence.queueing().map(|(median, _)| time(median)))
+            .figure("queueing, median", evidence.queueing().map(|(median, _)| time(median)))
             .figure("retransmitted", evidence.retransmitted.map(percent)),
     )
 }

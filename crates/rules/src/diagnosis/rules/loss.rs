@@ -58,8 +58,11 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         evidence.path().and_then(|path| path.capacity.as_ref()?.loss_below).and_then(linerate_units::Ratio::new);
     let own_loss = below.map(|share| format!("{:.4} %", share.percent()));
     let needed = evidence.capacity.and_then(|capacity| loss_for_rate(control, segment, base, capacity));
+    // Losses in bursts slow the sender more than the formula reckons with.
+    let needed = needed.filter(|needed| *needed < loss);
+    let held = if fits { "which limits" } else { "and losses limit" };
     let text = format!(
-        "Random loss: {:.4} % of the sent packets are lost without a preceding queue, which limits {control} to {}.",
+        "Random loss: {:.4} % of the data was sent again without a preceding queue, {held} {control} to {}.",
         loss.percent(),
         rate(evidence.steady)
     );
@@ -71,7 +74,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
             .figure("lost of a stream below the capacity", own_loss)
             .figure("rate expected by the formula", expected.map(rate))
             .figure("loss that the full path rate allows", needed.map(|needed| format!("{:.6} %", needed.percent())))
-            .figure("queueing", evidence.queueing().map(|(_, high)| time(high)))
+            .figure("queueing, 95 %", evidence.queueing().map(|(_, high)| time(high)))
             .advice("find where packets are lost: error counters of interfaces, optics, Wi-Fi; this is not congestion")
             .advice(
                 "BBR does not take single losses for congestion: `linerate diagnose HOST -- -C bbr` shows what it \

@@ -13,6 +13,9 @@ use crate::tuning::{SocketBuffer, measured_buffer_need};
 /// Share of the busy time from which the window limits: it never reaches 1, as the clock stops with each send.
 const MIN_LIMITED_SHARE: f64 = 0.2;
 
+/// Measured rates, as shares of what the usual window allows, at which that window explains them.
+const FITTING_SHARES: core::ops::RangeInclusive<f64> = 0.75..=1.05;
+
 /// Share of the capacity from which a window is large enough for the path.
 const MIN_FILLING_SHARE: f64 = 1.3;
 
@@ -47,10 +50,13 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         evidence.receiver_setting("net.ipv4.tcp_rmem").and_then(|values| values.get(2).copied()).map(ByteCount::new);
     let needed = measured_buffer_need(evidence.observation, SocketBuffer::Receive);
     let text = format!(
-        "The receive window is the limit: {} per {} round trip allows {}.",
+        "The receive window is the limit{}: {} per {} round trip{}.",
+        if fits(evidence) { String::new() } else { format!(" for {} of the time", percent(shares.receive_window)) },
         evidence.window.map_or("a window".to_owned(), size),
         evidence.loaded.map_or_else(|| evidence.base.map_or("each".to_owned(), time), |(median, _)| time(median)),
-        allowed_rate(evidence).map_or("no more".to_owned(), rate),
+        allowed_rate(evidence)
+            .filter(|_| fits(evidence))
+            .map_or_else(String::new, |allowed| format!(" allows {}", rate(allowed))),
     );
     let sure = if waits && evidence.is_window_per_rtt() { Confidence::High } else { Confidence::Medium };
     let verdict = verdict(Cause::ReceiveWindow, sure, text)
@@ -58,7 +64,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         .figure("receive buffer", evidence.receive_buffer.map(|(buffer, _)| size(buffer)))
         .figure("net.ipv4.tcp_rmem, largest", most.map(size))
         .figure("bandwidth-delay product", evidence.bandwidth_delay_product().map(size))
-        .advice(third_number_advice("receiver", "net.ipv4.tcp_rmem", most, needed));
+        .advice(third_number_advice(("receiver", "net.ipv4.tcp_rmem"), most, needed, holder(evidence)));
     let verdict = if super::autotuning_off::is_off(evidence) {
         verdict.advice("on the receiver: `sysctl -w net.ipv4.tcp_moderate_rcvbuf=1` as well: its kernel leaves buffers as they are")
     } else {
@@ -88,6 +94,28 @@ fn allows_capacity(evidence: &TransferEvidence<'_>) -> bool {
 /// Rate that the usual window allows in the usual round trips.
 fn allowed_rate(evidence: &TransferEvidence<'_>) -> Option<BitRate> {
     evidence.window.zip(evidence.loaded).and_then(|(window, (median, _))| window_rate(window, median))
+}
+
+/// True when the usual window and round trip give the measured rate: both vary where it limits only at times.
+fn fits(evidence: &TransferEvidence<'_>) -> bool {
+    let share = allowed_rate(evidence).map(|allowed| evidence.steady.bits_per_second() / allowed.bits_per_second());
+    share.is_some_and(|share| FITTING_SHARES.contains(&share))
+}
+
+/// What keeps a receive buffer small that the kernel may grow.
+fn holder(evidence: &TransferEvidence<'_>) -> &'static str {
+    let is_unscaled = evidence.sender().is_some_and(|info| info.timestamps.is_some() && info.window_scale.is_none());
+    if super::autotuning_off::is_off(evidence) {
+        "its kernel, which leaves buffers as they are"
+    } else if super::autotuning_off::sets_receive_buffer(evidence) {
+        "a program that sets it"
+    } else if is_unscaled {
+        "a window without scaling, which has at most 65535 bytes"
+    } else if !super::slow_reader::RULE.is_silent(evidence) {
+        "a program that reads too slowly for it to grow"
+    } else {
+        "a program that sets it or net.ipv4.tcp_mem"
+    }
 }
 
 /// True when the window allows this multiple of the path's capacity.

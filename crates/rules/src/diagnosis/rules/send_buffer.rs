@@ -68,6 +68,11 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         .figure("send buffer", evidence.send_buffer.map(|(buffer, _)| size(buffer)))
         .figure("net.ipv4.tcp_wmem, largest", most.map(size))
         .figure("bandwidth-delay product", evidence.bandwidth_delay_product().map(size))
-        .advice(third_number_advice("sender", "net.ipv4.tcp_wmem", most, needed)),
+        .advice(third_number_advice(
+            ("sender", "net.ipv4.tcp_wmem"),
+            most,
+            needed,
+            "a program that sets it or net.ipv4.tcp_mem",
+        )),
     )
 }

@@ -72,7 +72,7 @@ fn with_a_small_window(evidence: &TransferEvidence<'_>) -> DiagnosisVerdict {
     );
     verdict(Cause::SlowReader, Confidence::Medium, text)
         .figure("in flight", evidence.in_flight.map(size))
-        .figure("queueing", evidence.queueing().map(|(median, _)| time(median)))
+        .figure("queueing, median", evidence.queueing().map(|(median, _)| time(median)))
         .figure("read rate", Some(rate(evidence.steady)))
         .advice(ADVICE)
 }

@@ -36,7 +36,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     Some(
         if evidence.capacity.is_none() { found.advice(measure) } else { found }
             .figure("retransmitted", evidence.retransmitted.map(percent))
-            .figure("queueing", evidence.queueing().map(|(median, _)| time(median)))
+            .figure("queueing, median", evidence.queueing().map(|(median, _)| time(median)))
             .figure("advertised window", evidence.window.map(size))
             .figure("in flight", evidence.in_flight.map(size)),
     )
