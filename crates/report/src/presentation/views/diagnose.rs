@@ -1,7 +1,7 @@
 //! Diagnosis: the limit of a transfer and its evidence.
 
 use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, HostKernelEvents, TransferHost};
-use linerate_model::diagnosis::{BoundKind, CauseLocation};
+use linerate_model::diagnosis::{BoundKind, CauseLocation, Confidence};
 use linerate_model::direction::Direction;
 use linerate_units::BitRate;
 
@@ -10,6 +10,7 @@ use crate::presentation::{BadgeTone, Chart, Presentation, Quantity, ReportTable,
 
 pub(super) fn complete(presentation: &mut Presentation<'_>, document: &DiagnoseDocument) {
     presentation.badge = document.verdicts.first().map(badge);
+    presentation.verdict.push_str(document.verdicts.first().map_or("", doubt));
     presentation.lead(goodput_chart(document));
     let tables = [evidence(document), advice(document), states(document), bounds(document), further_verdicts(document)];
     presentation.tables.extend(tables.into_iter().flatten());
@@ -22,6 +23,16 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, document: &DiagnoseD
     let reasons = document.unknown.iter().map(|unknown| format!("{}: {}.", unknown.key, unknown.reason));
     let contradictions = document.contradictions.iter().map(|text| format!("Not used: {text}."));
     presentation.notes.extend(document.notes.iter().cloned().chain(contradictions).chain(reasons));
+}
+
+/// Confidence of a verdict that is not certain, as a sentence.
+fn doubt(verdict: &CauseVerdict) -> &'static str {
+    match verdict.confidence {
+        Confidence::High => "",
+        _ if verdict.location == CauseLocation::Unknown => "",
+        Confidence::Medium => " Confidence: medium.",
+        Confidence::Low => " Confidence: low.",
+    }
 }
 
 fn badge(verdict: &CauseVerdict) -> VerdictBadge {
