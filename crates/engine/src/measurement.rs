@@ -148,6 +148,9 @@ impl TestMeasurement {
             host_evidence: None,
             progress: (now, ByteCount::ZERO),
         };
+        if counting {
+            measurement.shared.start_counting(measurement.time_limit());
+        }
         for tracked in &mut measurement.streams {
             if counting {
                 tracked.start_counting();
@@ -193,9 +196,9 @@ impl TestMeasurement {
             if self.pace.interval.is_some() {
                 report(self.close_interval(now));
             }
-            self.shared.start_counting();
-            self.streams.iter_mut().for_each(TrackedStream::start_counting);
             self.counting_since = Some(now);
+            self.shared.start_counting(self.time_limit());
+            self.streams.iter_mut().for_each(TrackedStream::start_counting);
             self.interval_start = now;
             self.tick = self.pace.interval.map(|interval| now + interval);
         }
@@ -430,9 +433,12 @@ impl TestMeasurement {
 
 #[cfg(test)]
 mod tests {
+    use linerate_sys::poll::Waker;
     use linerate_units::BitRate;
 
     use super::*;
+    use crate::resources::ResourceAccount;
+    use crate::stream::ByteLimits;
 
     #[test]
     fn connections_are_sampled_as_often_as_they_have_news() {
@@ -471,6 +477,45 @@ mod tests {
         }
         let large = sampling_period(Duration::from_millis(10), 1, &tcp(Some(11.584)), SLOW_BURST * 2);
         assert_eq!(large, Duration::from_millis(160), "bursts of twice the size");
+    }
+
+    #[test]
+    fn the_streams_know_the_end_of_a_timed_test_once_it_counts() {
+        let length = Duration::from_secs(3);
+        for (end, omit, expected) in [
+            (EndCondition::Time(length), 0, Some(length)),
+            (EndCondition::Time(length), 1, Some(length)),
+            (EndCondition::Time(Duration::ZERO), 0, None),
+            (EndCondition::Bytes(ByteCount::from_mebibytes(1)), 1, None),
+        ] {
+            let omit = Duration::from_secs(omit);
+            let parameters = TestParameters { end, omit, ..TestParameters::default() };
+            let phase = if omit.is_zero() { TestPhase::Counting } else { TestPhase::Omitted };
+            let mut measurement = without_streams(parameters, phase);
+            let counts_at = measurement.started + omit;
+            if !omit.is_zero() {
+                assert_eq!(measurement.shared.end(), None, "the omitted part has begun only");
+                measurement.advance(counts_at, |_| {});
+            }
+            assert_eq!(measurement.shared.end(), expected.map(|time| counts_at + time), "{end:?} after {omit:?}");
+        }
+    }
+
+    fn without_streams(parameters: TestParameters, phase: TestPhase) -> TestMeasurement {
+        let waker = Arc::new(Waker::new().expect("eventfd"));
+        let shared = Arc::new(SessionState::new(phase, ByteLimits::default(), waker));
+        let options = StreamOptions {
+            parameters: Arc::new(parameters),
+            file: None,
+            payload: Arc::default(),
+            cpu: None,
+            splits_blocks: true,
+            read_rate: None,
+            server_rate: None,
+            memory: ResourceAccount::default(),
+        };
+        let pace = MeasurementIntervals { interval: None, sampling: Duration::from_secs(1) };
+        TestMeasurement::start(Vec::new(), shared, &options, pace, None).expect("no thread to start")
     }
 
     #[test]

@@ -36,6 +36,9 @@ const MAX_USUAL_LATENESS: Duration = MAX_BATCH_TIME;
 /// Configured bursts closer together than this are timed by watching the clock: sleeping is too coarse for them.
 const MIN_SLEEP_INTERVAL: Duration = Duration::from_micros(100);
 
+/// Share of an interval by which a block may leave early: absorbs the rounding between quotients and products of times.
+const ROUNDING: f64 = 1e-6;
+
 /// Parameters of a pacer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacingOptions {
@@ -167,6 +170,19 @@ impl StreamPacer {
         SendPermission::Wait(until)
     }
 
+    /// Returns the permission at `now` in a test until `end`: blocks that are due then or later never leave, however late the
+    /// test is stopped.
+    #[must_use]
+    pub fn turn_before(&mut self, end: Option<MonotonicTime>, now: MonotonicTime) -> SendPermission {
+        let Some(end) = end else { return self.turn(now) };
+        let last = MonotonicTime::from_nanos(end.as_nanos().saturating_sub(whole(self.interval_nanos * ROUNDING) + 1));
+        match self.turn(now.min(last)) {
+            // Nothing will be due: the time is only that of the next look at the clock.
+            SendPermission::Wait(_) if now > last => SendPermission::Wait(now + MAX_BACKLOG),
+            permission => permission,
+        }
+    }
+
     /// Wake-up time for the next batch, advanced by the timer's usual lateness.
     fn wake_up_time(&self, now: MonotonicTime) -> MonotonicTime {
         let complete = self.deadline(self.sent + self.ready - 1);
@@ -206,8 +222,7 @@ impl StreamPacer {
     }
 
     fn due(&self, now: MonotonicTime) -> u64 {
-        // The millionth of an interval absorbs the rounding between this quotient and `deadline`'s product.
-        (whole(nanos(now.since(self.start)) / self.interval_nanos + 1e-6) + 1).saturating_sub(self.sent)
+        (whole(nanos(now.since(self.start)) / self.interval_nanos + ROUNDING) + 1).saturating_sub(self.sent)
     }
 
     fn deadline(&self, block: u64) -> MonotonicTime {
@@ -380,6 +395,58 @@ mod tests {
         // 1000 blocks a second over 20 s, less the 4 s beyond the longest backlog.
         let seen = total(&sends);
         assert!((15_990..=16_010).contains(&seen), "{seen}");
+    }
+
+    /// Drives the pacer in a test until `end`, which is stopped at `stop`; returns the number of blocks sent.
+    fn sent_until(pacing: PacingOptions, start: MonotonicTime, end: MonotonicTime, stop: MonotonicTime) -> u64 {
+        let mut pacer = StreamPacer::new(pacing, start).expect("a rate");
+        let (mut now, mut sent) = (start, 0);
+        while now < stop {
+            match pacer.turn_before(Some(end), now) {
+                SendPermission::Send(count) => {
+                    sent += count.get();
+                    pacer.sent(count, now);
+                    now = now + Duration::from_nanos(200);
+                }
+                SendPermission::Wait(until) => {
+                    assert!(until > now, "a wait that does not wait");
+                    now = until;
+                }
+            }
+        }
+        sent
+    }
+
+    #[test]
+    fn blocks_due_at_the_end_or_later_never_leave() {
+        let begin = MonotonicTime::from_nanos(1_000_000_000);
+        for (megabits, block, burst) in [
+            (0.5, 62_500, None),
+            (1.0, 62_500, None),
+            (1.0, 125_000, None),
+            (3.3, 103_125, None),
+            (1.0, 65_536, None),
+            (100.0, 125_000, None),
+            (100.0, 1448, None),
+            (8.0, 10_000, Some(5)),
+        ] {
+            for (seconds, first_millis) in [(1, 0), (1, 10), (2, 0), (2, 10), (5, 10), (10, 0)] {
+                let length = Duration::from_secs(seconds);
+                let (start, end) = (begin + Duration::from_millis(first_millis), begin + length);
+                let most = megabits * 1e6 / 8.0 * length.as_secs_f64() + as_f64(block * burst.unwrap_or(1));
+                // A busy host stops the test late, a distant client a round trip after the end.
+                let sent = [0, 11, 300, 2500].map(|late| {
+                    sent_until(pacing(megabits, block, burst), start, end, end + Duration::from_millis(late))
+                });
+                let case =
+                    format!("{megabits} Mbit/s of {block} bytes for {seconds} s from {first_millis} ms: {sent:?}");
+                assert!(sent.iter().all(|sent| as_f64(sent * block) <= most), "{case}");
+                assert!(sent.iter().all(|each| *each == sent[0]), "{case}");
+            }
+        }
+        // Without an end, the pacer goes on.
+        let mut pacer = StreamPacer::new(pacing(1.0, 125_000, None), begin).expect("a rate");
+        assert_eq!(pacer.turn_before(None, begin), SendPermission::Send(PacketCount::new(1)));
     }
 
     #[test]

@@ -21,6 +21,9 @@ const MAX_UNINTERRUPTED_SLEEP: Duration = Duration::from_millis(1);
 /// Number of equal clock values in a row that means a stopped clock.
 const MAX_EQUAL_CLOCK_SAMPLES: u32 = 1000;
 
+/// End of a test that lasts until it is stopped.
+const NO_END: u64 = u64::MAX;
+
 /// Part of a test to which the current bytes belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TestPhase {
@@ -34,6 +37,8 @@ pub(crate) enum TestPhase {
 #[derive(Debug)]
 pub(crate) struct SessionState {
     phase: AtomicU8,
+    /// End of a timed test, in nanoseconds; [`NO_END`] where none is known.
+    end: AtomicU64,
     stopping: AtomicBool,
     /// Wakes the driver when a stream has completed or failed.
     waker: Arc<Waker>,
@@ -62,6 +67,7 @@ impl SessionState {
     pub(crate) fn new(phase: TestPhase, limits: ByteLimits, waker: Arc<Waker>) -> Self {
         Self {
             phase: AtomicU8::new(phase as u8),
+            end: AtomicU64::new(NO_END),
             stopping: AtomicBool::new(false),
             waker,
             stopped: Mutex::new(false),
@@ -101,9 +107,16 @@ impl SessionState {
         }
     }
 
-    /// Starts the counted part.
-    pub(crate) fn start_counting(&self) {
+    /// Starts the counted part, which lasts until `end`; `None` where something else ends it.
+    pub(crate) fn start_counting(&self, end: Option<MonotonicTime>) {
+        self.end.store(end.map_or(NO_END, MonotonicTime::as_nanos), Ordering::Relaxed);
         self.phase.store(TestPhase::Counting as u8, Ordering::Relaxed);
+    }
+
+    /// End of the counted part, once it has begun in a timed test: paced senders send nothing that is due later.
+    pub(crate) fn end(&self) -> Option<MonotonicTime> {
+        let nanos = self.end.load(Ordering::Relaxed);
+        (nanos != NO_END).then(|| MonotonicTime::from_nanos(nanos))
     }
 
     /// Asks all streams to stop; they do within the sockets' timeouts.

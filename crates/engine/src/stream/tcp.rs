@@ -192,7 +192,7 @@ impl<'a> TcpSender<'a> {
             return Some(self.group_left);
         }
         let now = clock::monotonic_now();
-        match pacer.turn(now) {
+        match pacer.turn_before(self.job.shared.end(), now) {
             SendPermission::Send(count) => {
                 pacer.sent(count, now);
                 self.group_left = self.length * count.to_usize();
@@ -523,7 +523,14 @@ impl SlowReader {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use linerate_model::parameters::TestParameters;
+    use linerate_model::stream::StreamRole;
+    use linerate_sys::poll::Waker;
+
     use super::*;
+    use crate::stream::{ByteLimits, SessionState, StreamOptions, TestPhase};
 
     #[test]
     fn slow_streams_send_the_same_number_of_small_bursts_in_each_second() {
@@ -556,6 +563,45 @@ mod tests {
                 let millis = due.subsec_millis();
                 assert!((5..995).contains(&millis), "{kilobits} kbit/s: burst {burst} after {due:?}");
             }
+        }
+    }
+
+    /// A slow stream over loopback in a test until `end`, which was stopped, so that it never sleeps.
+    fn stopped_job(end: MonotonicTime) -> (StreamJob, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+        let (peer, _) = listener.accept().expect("a client");
+        let waker = Arc::new(Waker::new().expect("eventfd"));
+        let shared = Arc::new(SessionState::new(TestPhase::Counting, ByteLimits::default(), waker));
+        shared.start_counting(Some(end));
+        shared.stop();
+        let rate = Some(BitRate::from_bits_per_second(1e4));
+        let parameters = TestParameters { rate, ..TestParameters::default() };
+        let options = StreamOptions {
+            parameters: Arc::new(parameters),
+            file: None,
+            payload: Arc::default(),
+            cpu: None,
+            splits_blocks: true,
+            read_rate: None,
+            server_rate: None,
+            memory: ResourceAccount::default(),
+        };
+        let role = StreamRole::Sender;
+        (StreamJob { socket: Arc::new(stream.into()), counters: Arc::default(), shared, options, role }, peer)
+    }
+
+    #[test]
+    fn a_paced_sender_sends_nothing_after_the_end() {
+        for (left, sent) in [(Duration::ZERO, 0), (Duration::from_secs(600), 1448)] {
+            let (job, _peer) = stopped_job(clock::monotonic_now() + left);
+            let mut sender = TcpSender::new(&job, None).expect("a sender");
+            let due = clock::monotonic_now() + MAX_FIRST_WAIT;
+            while clock::monotonic_now() < due {
+                assert!(sender.step().expect("no failure"), "the stop ends it");
+            }
+            assert!(sender.step().expect("no failure"), "the stop ends it");
+            assert_eq!(job.counters.bytes(TestPhase::Counting), ByteCount::new(sent), "{left:?} before the end");
         }
     }
 

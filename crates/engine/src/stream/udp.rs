@@ -126,7 +126,7 @@ impl<'a> UdpSender<'a> {
     fn wait_for_turn(&mut self) -> Option<PacketCount> {
         let Some(pacer) = &mut self.pacer else { return Some(self.trains.capacity().min(self.trains.train())) };
         let now = clock::monotonic_now();
-        match pacer.turn(now) {
+        match pacer.turn_before(self.job.shared.end(), now) {
             SendPermission::Send(count) => Some(count),
             SendPermission::Wait(until) if self.busy_wait.is_some() => {
                 self.job.shared.busy_wait_until(until);

@@ -215,7 +215,7 @@ fn bytes_count_in_the_phase_in_which_they_arrive() {
         std::thread::yield_now();
     }
     assert_eq!(running.bytes(), 0, "the limit is that of the counted part");
-    running.shared.start_counting();
+    running.shared.start_counting(None);
     writer.write_all(&[1; 500]).expect("buffer space");
     assert!(running.wait().is_none());
     assert_eq!((running.bytes(), running.stream.counters.bytes(TestPhase::Omitted).get()), (500, 3000));
