@@ -119,7 +119,10 @@ pub(crate) fn report(
         remote_cpu: remote.map(|results| results.cpu),
         local_congestion: congestion(measurement),
         remote_congestion: remote.and_then(|results| results.congestion_used.clone()),
-        server_output: remote.and_then(|results| results.server_output.clone()),
+        // iperf3 3.12 sends it to all clients after one that asked for it.
+        server_output: remote
+            .filter(|_| measurement.parameters.get_server_output)
+            .and_then(|results| results.server_output.clone()),
         file: file.and_then(|file| Some(FileReport { name: file.name.display().to_string(), size: file.size().ok()? })),
         overlapping_tests: None,
         far: peer.far,
@@ -211,20 +214,32 @@ fn udp_report(
     match tracked.stream.description.role {
         StreamRole::Sender => UdpReport {
             sent: Some(tracked.packets()),
-            received: theirs.map(|stream| far_received(parameters, stream, end)),
+            received: theirs.map(|stream| far_received(parameters, stream, tracked.omitted_packets(), end)),
         },
         StreamRole::Receiver => UdpReport {
-            sent: theirs.map(|stream| stream.packets - stream.omitted_packets.unwrap_or_default()),
+            sent: theirs.map(|stream| far_packets(stream, tracked.received().at_start.expected)),
             received: Some(tracked.udp_received()),
         },
     }
 }
 
-fn far_received(parameters: &TestParameters, stream: &StreamCounts, end: Option<&extension::StreamEnd>) -> UdpReceived {
-    // iperf3 before 3.16 does not report losses of the omitted part; without such a part there are none.
-    let omitted_lost = stream.omitted_lost.or_else(|| parameters.omit.is_zero().then_some(PacketCount::ZERO));
+/// Packets of a far end's counted part. iperf3 before 3.16 does not report those of the omitted part, and subtracts
+/// `omitted_here`, this end's number of them, from the other end's total.
+fn far_packets(stream: &StreamCounts, omitted_here: PacketCount) -> PacketCount {
+    stream.packets - stream.omitted_packets.unwrap_or(omitted_here)
+}
+
+fn far_received(
+    parameters: &TestParameters,
+    stream: &StreamCounts,
+    omitted_here: PacketCount,
+    end: Option<&extension::StreamEnd>,
+) -> UdpReceived {
+    // iperf3 before 3.16 does not report losses of the omitted part; without such a part, or any loss, there are none.
+    let has_none = parameters.omit.is_zero() || stream.lost.is_zero();
+    let omitted_lost = stream.omitted_lost.or_else(|| has_none.then_some(PacketCount::ZERO));
     UdpReceived {
-        expected: stream.packets - stream.omitted_packets.unwrap_or_default(),
+        expected: far_packets(stream, omitted_here),
         lost: omitted_lost.map(|omitted| stream.lost - omitted),
         jitter: stream.jitter,
         out_of_order: end.and_then(|end| end.out_of_order),
@@ -261,16 +276,27 @@ mod tests {
         let with_omit = TestParameters { omit: Duration::from_secs(1), ..TestParameters::default() };
         for (parameters, counts, expected, lost) in [
             (&with_omit, counts(1000, 50, Some((100, 20))), 900, Some(30)),
-            // Older peers do not report the omitted part: without one, nothing is subtracted; with one, it is unknown.
-            (&TestParameters::default(), counts(1000, 50, None), 1000, Some(50)),
-            (&with_omit, counts(1000, 50, None), 1000, None),
+            // Older peers do not report the omitted part: its packets are those that this end has sent in it, and its losses are
+            // unknown, unless there are none at all.
+            (&with_omit, counts(1000, 50, None), 930, None),
+            (&with_omit, counts(1000, 0, None), 930, Some(0)),
             // Counts that contradict each other are no negative number.
             (&with_omit, counts(10, 5, Some((100, 20))), 0, Some(0)),
         ] {
-            let found = far_received(parameters, &counts, None);
+            let found = far_received(parameters, &counts, PacketCount::new(70), None);
             assert_eq!((found.expected.get(), found.lost.map(PacketCount::get)), (expected, lost), "{counts:?}");
             assert_eq!(found.jitter, Duration::from_micros(7));
             assert_eq!((found.duplicates, found.out_of_order, found.dropped_in_host), (None, None, None));
+        }
+        let without_omit = far_received(&TestParameters::default(), &counts(1000, 50, None), PacketCount::ZERO, None);
+        assert_eq!((without_omit.expected.get(), without_omit.lost), (1000, Some(PacketCount::new(50))));
+    }
+
+    #[test]
+    fn the_omitted_part_of_a_far_sender_is_subtracted() {
+        for (omitted, packets) in [(None, 57), (Some((19, 0)), 58), (Some((100, 0)), 0)] {
+            let found = far_packets(&counts(77, 0, omitted), PacketCount::new(20));
+            assert_eq!(found, PacketCount::new(packets), "{omitted:?}");
         }
     }
 
@@ -286,7 +312,7 @@ mod tests {
             out_of_order: Some(PacketCount::new(4)),
             dropped_in_host: Some(PacketCount::new(5)),
         };
-        let found = far_received(&TestParameters::default(), &counts(10, 0, None), Some(&end));
+        let found = far_received(&TestParameters::default(), &counts(10, 0, None), PacketCount::ZERO, Some(&end));
         let reported = [found.duplicates, found.out_of_order, found.dropped_in_host];
         assert_eq!(reported.map(|count| count.map(PacketCount::get)), [Some(3), Some(4), Some(5)]);
     }

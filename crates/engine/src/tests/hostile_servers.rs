@@ -6,7 +6,7 @@ use std::net::TcpListener;
 
 use linerate_model::event::TestEvent;
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters};
-use linerate_model::report::TestTermination;
+use linerate_model::report::{ServerOutput, TestTermination};
 use linerate_model::stream::StreamRole;
 use linerate_units::{BitRate, ByteCount, StreamCount};
 use linerate_wire::cookie::{Cookie, ExtensionVersion};
@@ -28,10 +28,15 @@ fn against(parameters: TestParameters, script: impl FnOnce(RawPeer) + Send + 'st
 
 /// Completes a test after its end, with these bytes at the server.
 fn exchange(peer: &mut RawPeer, bytes: &[u64]) -> String {
+    exchange_document(peer, &results_of(bytes))
+}
+
+/// Completes a test after its end, with this document of the server.
+fn exchange_document(peer: &mut RawPeer, document: &str) -> String {
     peer.expect_state(ControlState::TestEnd);
     peer.send_state(ControlState::ExchangeResults);
     let results = read_document(&mut peer.control);
-    peer.send(&framed(&results_of(bytes)));
+    peer.send(&framed(document));
     peer.send_state(ControlState::DisplayResults);
     peer.expect_state(ControlState::IperfDone);
     String::from_utf8(results).expect("text")
@@ -279,6 +284,26 @@ fn results_of_a_server_without_retransmission_counts_stay_unknown() {
     let tcp = run.report().streams[0].tcp.as_ref().expect("a TCP stream");
     assert_eq!(tcp.retransmits, None, "unknown, not zero");
     assert_eq!((tcp.far_info.as_ref(), tcp.limits), (None, None));
+}
+
+#[test]
+fn output_of_the_server_that_was_not_requested_is_left_out() {
+    for wanted in [true, false] {
+        let parameters = TestParameters { get_server_output: wanted, ..exact(1000) };
+        let run = against(parameters, |mut peer| {
+            let mut streams = peer.run(1);
+            streams[0].read_exact(&mut [0; 1000]).expect("all bytes");
+            exchange_document(&mut peer, &with_output(&results_of(&[1000]), "its lines"));
+        });
+        let output = wanted.then(|| ServerOutput::Text("its lines".to_owned()));
+        assert_eq!(run.successful().report().server_output, output);
+    }
+}
+
+/// Adds the text of a server's output to its results.
+fn with_output(results: &str, output: &str) -> String {
+    let members = results.strip_prefix('{').expect("an object");
+    format!("{{\"server_output_text\":\"{output}\",{members}")
 }
 
 #[test]
