@@ -48,7 +48,7 @@ pub struct RrDocument {
     pub schedule: RrSchedule,
     /// Rate that the schedule asks for, of all flows together; `None` in a closed loop.
     pub scheduled_per_second: Option<f64>,
-    /// Time from the start to the last transaction, in nanoseconds.
+    /// Time from the start to the last transaction, in nanoseconds; of a test at a rate, to the end of its last interval.
     pub measured_ns: Option<u64>,
     /// Transactions completed.
     pub transactions: u64,

@@ -67,7 +67,7 @@ pub(super) struct FlowRecord {
     pub(super) transactions: u64,
     pub(super) lost: u64,
     pub(super) unfinished: u64,
-    /// End of the last transaction, since the start.
+    /// End of the last transaction since the start; of a paced flow, the end of its last interval where that is later.
     pub(super) measured: Duration,
     pub(super) processor: Duration,
     pub(super) failure: Option<String>,
@@ -83,6 +83,11 @@ impl FlowRecord {
             self.seconds.resize(index + 1, SecondTally::default());
         }
         &mut self.seconds[index]
+    }
+
+    /// Extends the measured time to `since_start`, the end of a paced flow's last interval: each request has one, the last too.
+    fn extend(&mut self, since_start: Duration) {
+        self.measured = self.measured.max(since_start);
     }
 
     fn complete(&mut self, latency: Duration, since_start: Duration) {
@@ -213,17 +218,21 @@ impl Flow {
         Ok(())
     }
 
-    /// Sends each request at its intended time, or once the previous transaction is complete if that is later.
+    /// Sends each request at its intended time, or once the previous transaction is complete if that is later. Lasts until the
+    /// end, as the last interval does.
     fn run_open(&mut self, schedule: &mut RequestSchedule) -> core::result::Result<(), TransactionFailure> {
         while let Some(intended) = schedule.next().filter(|intended| *intended < self.end) {
             self.sleep_until(intended);
             let now = clock::monotonic_now();
             if self.watch.is_stopping() || now >= self.end + GRACE {
+                self.record.extend(intended.since(self.start));
                 self.leave_rest(intended, schedule, now.min(self.end + GRACE));
                 return Ok(());
             }
             self.transact(now, Some(intended))?;
         }
+        self.sleep_until(self.end);
+        self.record.extend(self.end.since(self.start));
         Ok(())
     }
 

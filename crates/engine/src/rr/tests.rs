@@ -72,6 +72,8 @@ fn an_open_loop_keeps_its_rate() {
         assert!((500 - spread..=500 + spread).contains(&document.transactions), "{document:#?}");
         let (latency, service) = (document.latency.expect("latencies"), document.service_time.expect("service times"));
         assert_eq!(latency.count, service.count);
+        // The last interval counts, too: without it, the rate of few transactions is too high.
+        assert!(document.measured_ns.is_some_and(|measured| measured >= 1_000_000_000), "{document:#?}");
         assert!(service.p50_ns <= latency.p50_ns + latency.p50_ns / 1000, "{latency:?} {service:?}");
     }
 }
@@ -155,6 +157,48 @@ fn a_stall_shows_in_an_open_loop_and_hides_in_a_closed_one() {
     assert!(closed.transactions > 10_000, "{}", closed.transactions);
     assert!(percentile(&closed.latency, 0.99) < Duration::from_millis(50), "the closed loop omits the wait");
     assert!(closed.latency.max().is_some_and(|max| max >= Duration::from_millis(95)));
+}
+
+/// A made-up server that answers at once, and stops the flow after this number of transactions.
+struct StoppingServer {
+    left: u32,
+}
+
+impl Transactor for StoppingServer {
+    fn transact(&mut self, _: MonotonicTime, watch: &FlowWatch) -> Result<bool, TransactionFailure> {
+        self.left -= 1;
+        if self.left == 0 {
+            watch.stop();
+        }
+        Ok(true)
+    }
+}
+
+fn run_against(server: StoppingServer, rate: Option<f64>, time: Duration) -> FlowRecord {
+    let options = RrOptions { rate, ..RrOptions::new(ProbeTarget::new("made up", Port::IPERF3), RrMode::Tcp) };
+    let (start, watch) = (clock::monotonic_now(), Arc::new(FlowWatch::new(Duration::from_secs(10))));
+    let schedule = RequestSchedule::new(&options, 0, start);
+    FlowThread::start(Box::new(server), schedule, watch, start, time).expect("a thread").join()
+}
+
+#[test]
+fn each_transaction_of_a_paced_flow_has_its_interval() {
+    let never = || StoppingServer { left: u32::MAX };
+    let tenth = Duration::from_millis(100);
+    // One request, whose interval is the whole test; and two of 50 ms each.
+    for (rate, transactions) in [(10.0, 1), (20.0, 2)] {
+        let record = run_against(never(), Some(rate), tenth);
+        assert_eq!(record.transactions, transactions, "{rate}/s");
+        assert!(record.measured >= tenth, "{rate}/s: {:?}", record.measured);
+    }
+    // Stopped after the second of five: at the next intended request, two intervals are over.
+    let stopped = run_against(StoppingServer { left: 2 }, Some(50.0), tenth);
+    assert_eq!(stopped.transactions, 2);
+    assert!(stopped.measured >= Duration::from_millis(40), "{:?}", stopped.measured);
+    // A closed loop has no intervals: its time ends with its last transaction.
+    let closed = run_against(StoppingServer { left: 1 }, None, Duration::from_secs(600));
+    assert_eq!(closed.transactions, 1);
+    assert!(closed.measured < Duration::from_secs(600), "{:?}", closed.measured);
 }
 
 /// A server that never answers.
