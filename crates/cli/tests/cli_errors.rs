@@ -116,6 +116,25 @@ fn a_port_in_use() {
     );
 }
 
+#[test]
+fn a_port_in_use_is_an_error_in_a_servers_document() {
+    let server = Server::start(LINERATE, &[]);
+    let arguments = ["-s", "-p", &server.port.to_string(), "-J"];
+    let refused = linerate(&arguments).expect_code(1);
+    assert_eq!(refused.stderr, "");
+    let document = refused.json();
+    let expected = "error - unable to start listener for connections: Address already in use";
+    assert_eq!(text(&document, "/error"), expected);
+    assert!(array(&document, "/intervals").is_empty() && array(&document, "/start/connected").is_empty());
+    assert_eq!(document["end"], serde_json::json!({}));
+    let stock = run(Program::Iperf3.with(&arguments), LIMIT).expect_code(1);
+    assert_eq!(text(&stock.json(), "/error"), expected);
+
+    let refused = linerate(&["-s", "-p", &server.port.to_string(), "--json-stream"]).expect_code(1);
+    let first: serde_json::Value = serde_json::from_str(refused.stdout.lines().next().expect("a line")).expect("JSON");
+    assert_eq!((first["event"].as_str(), first["data"].as_str()), (Some("error"), Some(expected)));
+}
+
 /// Server for one session at a time, and a client that occupies it.
 fn busy_server() -> (Server, Process) {
     let server = Server::start(LINERATE, &["--max-sessions", "1"]);

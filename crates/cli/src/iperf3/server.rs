@@ -18,7 +18,7 @@ use linerate_wire::authentication::{Authenticator, RsaPadding};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 
-use super::args::command::{CommonArguments, JsonOutput, ServerArguments, ServerAuthentication};
+use super::args::command::{JsonOutput, ServerArguments, ServerAuthentication};
 use super::client::{bind_address, keepalive, prepare, rendered};
 use super::output::Iperf3Output;
 use super::{FAILURE, version};
@@ -33,12 +33,12 @@ pub(super) fn run(arguments: &ServerArguments) -> ExitCode {
     let _ = process::raise_open_file_limit();
     let server = match server_options(arguments).and_then(Server::bind) {
         Ok(server) => server,
-        Err(error) => return refuse(&arguments.common, &error),
+        Err(error) => return refuse(arguments, &error),
     };
     if arguments.daemon
         && let Err(cause) = process::daemonize()
     {
-        return refuse(&arguments.common, &Error::system(ErrorCode::DAEMON, &cause));
+        return refuse(arguments, &Error::system(ErrorCode::DAEMON, &cause));
     }
     let prepared = match prepare(&arguments.common, None) {
         Ok(prepared) => prepared,
@@ -50,10 +50,7 @@ pub(super) fn run(arguments: &ServerArguments) -> ExitCode {
     }
     match serve(arguments, server, &output) {
         Ok(code) => code,
-        Err(error) => {
-            output.message(&format!("iperf3: error - {error}"));
-            FAILURE
-        }
+        Err(error) => fail(arguments, output, &error),
     }
 }
 
@@ -75,17 +72,26 @@ fn serve(arguments: &ServerArguments, server: Server, output: &Iperf3Output) -> 
     result?;
     if let Some(signal) = stop.pending() {
         let text = format!("interrupt - the server has terminated by signal {}", signal.describe());
-        observer.interrupted(&text);
+        observer.ended(&text);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn refuse(common: &CommonArguments, error: &Error) -> ExitCode {
+/// Reports the reason why a server did not start.
+fn refuse(arguments: &ServerArguments, error: &Error) -> ExitCode {
     // The log file may be the one that cannot be opened.
-    match Iperf3Output::new(common, None) {
-        Ok(output) => output.message(&format!("iperf3: error - {error}")),
-        Err(_) => super::output::print_error_line(&format!("iperf3: error - {error}")),
+    match Iperf3Output::new(&arguments.common, None) {
+        Ok(output) => fail(arguments, output, error),
+        Err(_) => {
+            super::output::print_error_line(&format!("iperf3: error - {error}"));
+            FAILURE
+        }
     }
+}
+
+/// Reports the error that ended the server.
+fn fail(arguments: &ServerArguments, output: Iperf3Output, error: &Error) -> ExitCode {
+    Iperf3ServerObserver::new(arguments, output, arguments.common.port).ended(&format!("error - {error}"));
     FAILURE
 }
 
@@ -175,8 +181,8 @@ impl Iperf3ServerObserver {
         }
     }
 
-    /// Reports the signal that ended the server; with `-J` in a document, even if there was no session.
-    fn interrupted(&self, text: &str) {
+    /// Reports the signal or the error that ended the server; with `-J` in a document, even if there was no session.
+    fn ended(&self, text: &str) {
         let mut form = self.session_renderer();
         if let SessionRenderer::Text(_) = form {
             self.output.message(&format!("iperf3: {text}"));
