@@ -101,7 +101,10 @@ fn start(host: Option<&str>, options: SessionOptions, far: &mut FarArguments) ->
             console::note(text);
         }
     };
-    let server = FarServer::start(&request, stop, &mut note).map_err(|text| refuse(&text))?;
+    let server = FarServer::start(&request, stop, &mut note).map_err(|text| {
+        let exit = refuse(&text);
+        if stop.pending().is_some() { ExitStatus::Partial } else { exit }
+    })?;
     let endpoint = server.endpoint();
     far.session = Some(FarSession {
         address: address.clone(),

@@ -153,7 +153,7 @@ impl FarConnection {
                 Ok(CompanionOutput::End) => return Err(self.fail("the connection is closed")),
                 Ok(CompanionOutput::Late) => return Err(self.fail("no answer in time")),
                 Ok(CompanionOutput::Interrupted(signal)) => {
-                    return Err(self.fail(&format!("interrupted: {}", signal.describe())));
+                    return Err(self.fail(&format!("interrupted: {}", signal.words())));
                 }
                 Err(error) => return Err(self.fail(&error.to_string())),
             }

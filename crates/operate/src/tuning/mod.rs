@@ -68,7 +68,7 @@ pub fn carry_out(
     let program = own_program().map_err(TunedHostError::from)?;
     let mut near = NearHost::new(&store, &host, RollbackGuard::Program(program));
     let mut far = match &how.far {
-        Some(address) => Some(FarHost::start(address, &how.far_program)?),
+        Some(address) => Some(start_far(address, &how.far_program, stop)?),
         None => None,
     };
     let far: Option<&mut dyn TunedHost> = far.as_mut().map(|far| far as &mut dyn TunedHost);
@@ -87,6 +87,14 @@ pub fn carry_out(
         }
     }
     Ok(CompletedTuning { outcome, kept })
+}
+
+/// Starts the far host; an interruption of that is none of its errors.
+fn start_far(address: &FarAddress, program: &str, stop: InterruptSignals) -> Result<FarHost, TuningFailure> {
+    FarHost::start(address, program).map_err(|error| match stop.pending() {
+        Some(signal) => TuningFailure::of_signal(signal),
+        None => error.into(),
+    })
 }
 
 /// Options with which the changes in effect at this end are kept.

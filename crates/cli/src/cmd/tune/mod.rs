@@ -27,6 +27,7 @@ use arguments::TuneAction;
 use terminal::TerminalInterface;
 
 use crate::cmd::measurement::{MeasurementArguments, interrupts, own_arguments};
+use crate::cmd::path::history_record;
 use crate::cmd::{audit, diagnose, rollback};
 use crate::console;
 use crate::exit::ExitStatus;
@@ -129,6 +130,8 @@ fn measured(arguments: &TuneArguments, host: &str) -> ExitStatus {
     if done.outcome.before.is_some() {
         let run = document::run(&document, &done.outcome, surroundings, own_arguments());
         common.print_and_record(&run);
+    } else if let Some(path) = done.outcome.interrupted_path.as_ref().filter(|path| path.document.rtt.best.is_some()) {
+        common.print_and_record(&history_record(path, surroundings));
     }
     exit_of(&done.outcome, how)
 }
@@ -156,7 +159,16 @@ fn export_plans(
 
 pub(crate) fn failed(failure: &TuningFailure) -> ExitStatus {
     console::error(&failure.text, None);
-    if failure.needs_privilege { ExitStatus::Privilege } else { ExitStatus::Unable }
+    exit_of_failure(failure).unwrap_or(ExitStatus::Unable)
+}
+
+/// Exit status of a failure that has one of its own.
+fn exit_of_failure(failure: &TuningFailure) -> Option<ExitStatus> {
+    match failure {
+        TuningFailure { signal: Some(_), .. } => Some(ExitStatus::Partial),
+        TuningFailure { needs_privilege: true, .. } => Some(ExitStatus::Privilege),
+        _ => None,
+    }
 }
 
 /// Fails before anything is measured where a confirmation is wanted that no one could give.
@@ -200,10 +212,9 @@ pub(crate) fn exit_of(outcome: &TuningOutcome, how: &TuneOptions) -> ExitStatus 
         TuningEnd::Planned if how.dry_run => ExitStatus::Success,
         TuningEnd::Planned | TuningEnd::Declined | TuningEnd::NoWay => ExitStatus::Missed,
         TuningEnd::RolledBack | TuningEnd::NotConfirmed => ExitStatus::RolledBack,
-        TuningEnd::BrokenOff => match &outcome.failure {
-            Some(failure) if failure.needs_privilege => ExitStatus::Privilege,
-            _ if outcome.before.is_none() => ExitStatus::Unable,
-            _ => ExitStatus::Partial,
-        },
+        TuningEnd::BrokenOff => {
+            let without_result = if outcome.before.is_none() { ExitStatus::Unable } else { ExitStatus::Partial };
+            outcome.failure.as_ref().and_then(exit_of_failure).unwrap_or(without_result)
+        }
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use linerate_engine::client::ClientOptions;
 use linerate_engine::diagnose::{self, DiagnoseOptions, PathSource};
+use linerate_engine::path::PathOutcome;
 use linerate_model::change::{self, ChangeGroup};
 use linerate_model::diagnosis::{Cause, CauseLocation};
 use linerate_model::direction::Direction;
@@ -49,6 +50,7 @@ pub(crate) struct TuningSession<'a> {
     guide: &'a mut dyn TuningInterface,
     stop: InterruptSignals,
     path: Option<PathDocument>,
+    interrupted_path: Option<PathOutcome>,
     addresses: Option<(IpAddr, IpAddr)>,
     /// Rejected changes. Those of an earlier state of the hosts may be tried again.
     refuted: Vec<ChangeIdentity>,
@@ -84,6 +86,7 @@ impl<'a> TuningSession<'a> {
             guide,
             stop,
             path,
+            interrupted_path: None,
             addresses: None,
             refuted: Vec::new(),
             refused: Vec::new(),
@@ -101,6 +104,7 @@ impl<'a> TuningSession<'a> {
         let mut outcome = TuningOutcome {
             ended: TuningEnd::BrokenOff,
             before: None,
+            interrupted_path: None,
             rounds: Vec::new(),
             after: None,
             failure: None,
@@ -111,8 +115,13 @@ impl<'a> TuningSession<'a> {
         };
         match self.rounds(&mut outcome) {
             Ok(ended) => outcome.ended = ended,
-            Err(failure) => outcome.failure = Some(failure),
+            // Without the signal, what it ended at the other end would look like an error of that.
+            Err(failure) => {
+                let signal = failure.signal.or_else(|| self.stop.pending());
+                outcome.failure = Some(TuningFailure { signal, ..failure });
+            }
         }
+        outcome.interrupted_path = self.interrupted_path.take().filter(|_| outcome.before.is_none());
         if outcome.ended == TuningEnd::Kept && !self.is_confirmed(&outcome) {
             outcome.ended = TuningEnd::NotConfirmed;
         }
@@ -239,7 +248,10 @@ impl<'a> TuningSession<'a> {
         let guide = &mut *self.guide;
         let outcome =
             diagnose::run(&options, Some(self.stop), &mut |event| guide.event(TuningEvent::Diagnosing(&event)));
-        self.check_interrupt()?;
+        if let Err(failure) = self.check_interrupt() {
+            self.interrupted_path = outcome.path;
+            return Err(failure);
+        }
         if let Some(path) = &outcome.path {
             self.path = Some(path.document.clone());
         }
@@ -437,13 +449,7 @@ impl<'a> TuningSession<'a> {
     }
 
     fn check_interrupt(&self) -> Result<(), TuningFailure> {
-        match self.stop.pending() {
-            Some(signal) => Err(TuningFailure {
-                signal: Some(signal),
-                ..TuningFailure::of(format!("interrupted: {}", signal.words()))
-            }),
-            None => Ok(()),
-        }
+        self.stop.pending().map_or(Ok(()), |signal| Err(TuningFailure::of_signal(signal)))
     }
 }
 

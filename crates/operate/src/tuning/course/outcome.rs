@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use linerate_engine::diagnose::{DiagnoseEvent, DiagnoseOutcome};
+use linerate_engine::path::PathOutcome;
 use linerate_engine::probe::ProbeTarget;
 use linerate_model::change::ChangeGroup;
 use linerate_model::diagnosis::{Cause, TransferDiagnosis};
@@ -208,6 +209,8 @@ pub struct TuningOutcome {
     pub ended: TuningEnd,
     /// First diagnosis.
     pub before: Option<DiagnosedTransfer>,
+    /// Path as far as it was measured, where the first diagnosis was interrupted.
+    pub interrupted_path: Option<PathOutcome>,
     /// All rounds.
     pub rounds: Vec<TuningRound>,
     /// Last diagnosis, with the kept changes.
@@ -245,5 +248,10 @@ impl From<TunedHostError> for TuningFailure {
 impl TuningFailure {
     pub(super) fn of(text: impl Into<String>) -> Self {
         Self { text: text.into(), needs_privilege: false, is_refused: false, signal: None }
+    }
+
+    /// Interruption by a signal.
+    pub(crate) fn of_signal(signal: Signal) -> Self {
+        Self { signal: Some(signal), ..Self::of(format!("interrupted: {}", signal.words())) }
     }
 }
