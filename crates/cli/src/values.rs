@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use linerate_units::{BitRate, ByteCount, Port, parse};
+use linerate_wire::parameters::MAX_TIME;
 
 /// A port other than 0.
 pub(crate) fn port(text: &str) -> Result<Port, String> {
@@ -43,6 +44,13 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     parse::time(&with_unit).map_err(|error| error.to_string())
 }
 
+/// The time of a transfer: a duration that iperf3's protocol, which has whole seconds, can end after.
+pub(crate) fn transfer_time(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    let allowed = Duration::from_secs(1)..=MAX_TIME;
+    if allowed.contains(&time) { Ok(time) } else { Err("the time of a transfer is 1s to 86400s (24h)".to_owned()) }
+}
+
 /// A time with its unit; a bare number is refused, as milliseconds may be meant.
 pub(crate) fn delay(text: &str) -> Result<Duration, String> {
     parse::time(text).map_err(|error| error.to_string())
@@ -62,6 +70,16 @@ mod tests {
         }
         assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
         assert!(delay("10").is_err_and(|text| text.contains("unit")));
+    }
+
+    #[test]
+    fn a_transfer_ends() {
+        for (text, is_taken) in
+            [("1", true), ("1.5s", true), ("24h", true), ("0", false), ("0.9s", false), ("25h", false)]
+        {
+            assert_eq!(transfer_time(text).is_ok(), is_taken, "{text}");
+        }
+        assert!(transfer_time("0").is_err_and(|text| text.contains("1s to 86400s")));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use support::document::{array, number, text};
 use support::lab::lab_command;
-use support::process::run;
+use support::process::{Process, eventually, run};
 use support::{Program, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -21,6 +21,14 @@ fn invalid_transfers_are_refused_with_a_remedy() {
         (&["diagnose", "localhost", "--", "-u"], "UDP has no window"),
         (&["diagnose", "localhost", "--", "--bidir"], "one direction"),
         (&["diagnose", "localhost", "--", "--no-such-option"], "no-such-option"),
+        (
+            &["diagnose", "localhost", "--", "-t", "0.1"],
+            "-t 0.1: the time of the transfer is a whole number of seconds from 1",
+        ),
+        (&["tune", "localhost", "--", "-t", "abc"], "-t abc: the time of the transfer"),
+        (&["doctor", "localhost", "--", "-t", "0"], "-t 0: the time of the transfer"),
+        (&["diagnose", "localhost", "--", "-c", "other"], "-c has no effect after `--`: the host comes before"),
+        (&["diagnose", "localhost", "-R"], "`linerate diagnose HOST -- -R`"),
     ] {
         let mut command = linerate();
         command.args(arguments);
@@ -39,6 +47,42 @@ fn a_selection_without_traffic_is_an_error() {
         "{}",
         ended.stderr
     );
+}
+
+#[test]
+fn a_process_without_connections_is_named() {
+    // Above the kernel's limit of process IDs.
+    let mut command = linerate();
+    command.args(["diagnose", "--pid", "4194305"]);
+    let start = std::time::Instant::now();
+    let ended = run(command, LIMIT).expect_code(2);
+    assert!(ended.stderr.contains("--pid 4194305: no process of this host has that ID"), "{}", ended.stderr);
+    assert!(start.elapsed() < Duration::from_secs(9), "it does not watch");
+    let own = std::process::id();
+    let mut command = linerate();
+    command.args(["diagnose", "--pid", &own.to_string(), "--time", "1s", "--quiet", "--port", "9"]);
+    let ended = run(command, LIMIT).expect_code(2);
+    let expected = format!("no matching connection of process {own} (diagnose");
+    assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
+}
+
+/// Before the first trial, too: the path is shown as far as it was measured.
+#[test]
+fn an_interrupted_tuning_has_an_exit_status_of_its_own() {
+    let server = Server::start(Program::Linerate, &[]);
+    for (waited, is_path_shown) in [("idle", false), ("capacity up", true)] {
+        let mut command = linerate();
+        command.args(["tune", "127.0.0.1", "-p", &server.port.to_string(), "--dry-run"]);
+        let tuning = Process::start(command);
+        assert!(eventually(LIMIT, || tuning.stderr().lines().any(|line| line == waited)), "{}", tuning.stderr());
+        tuning.signal("INT");
+        let ended = tuning.finish(LIMIT).expect_code(3);
+        assert!(ended.stderr.contains("interrupted: Ctrl-C (SIGINT)"), "{}", ended.stderr);
+        if is_path_shown {
+            assert!(ended.stdout.starts_with("Path: 127.0.0.1"), "{}", ended.stdout);
+            assert!(ended.stdout.contains("cut short: interrupted (SIGINT)"), "{}", ended.stdout);
+        }
+    }
 }
 
 #[test]

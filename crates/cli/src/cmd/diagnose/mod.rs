@@ -2,25 +2,25 @@
 
 mod arguments;
 mod progress;
+mod transfer;
 mod watched;
 
 use linerate_engine::client::ClientOptions;
 use linerate_engine::diagnose::{self, DiagnoseOptions, DiagnoseOutcome, PathSource};
 use linerate_engine::path::PathOutcome;
 use linerate_model::diagnosis::{CauseLocation, TransferDiagnosis};
-use linerate_model::parameters::{TestDirection, TestParameters, TestProtocol};
 use linerate_operate::diagnose::{RunStart, TransferRequest, path_options, run as run_document};
 use linerate_rules::diagnosis;
 
 pub(crate) use arguments::DiagnoseArguments;
 pub(crate) use progress::DiagnoseProgressDisplay;
+pub(crate) use transfer::parameters;
 
 use crate::cmd::listen::DialedServer;
 use crate::cmd::measurement::{interrupts, own_arguments};
 use crate::cmd::path::history_record;
 use crate::console;
 use crate::exit::ExitStatus;
-use crate::iperf3;
 
 /// Measures, explains, shows and keeps.
 pub(crate) fn run(arguments: &DiagnoseArguments) -> ExitStatus {
@@ -102,23 +102,4 @@ fn options(arguments: &DiagnoseArguments, host: &str) -> Result<DiagnoseOptions,
     let path = path_options(target, !arguments.no_capacity);
     let path = if arguments.no_path { PathSource::Unknown } else { PathSource::Measure(Box::new(path)) };
     Ok(DiagnoseOptions { path, transfer })
-}
-
-/// The transfer that is asked for, for this command.
-pub(crate) fn parameters(transfer: &[String], command: &str) -> Result<TestParameters, ExitStatus> {
-    let refuse = |text: String| {
-        console::error(
-            &format!("{text}\n`linerate {command} --help` shows the position of the transfer's options"),
-            None,
-        );
-        ExitStatus::Unable
-    };
-    let parameters = iperf3::transfer(transfer).map_err(refuse)?;
-    if parameters.protocol == TestProtocol::Udp {
-        return Err(refuse("diagnose needs TCP: UDP has no window and no congestion control".to_owned()));
-    }
-    if parameters.direction == TestDirection::Bidirectional {
-        return Err(refuse("only one direction can be diagnosed at a time: omit --bidir".to_owned()));
-    }
-    Ok(parameters)
 }

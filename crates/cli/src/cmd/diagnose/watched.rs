@@ -1,6 +1,7 @@
 //! `linerate diagnose --pid`, `--dst`, `--port`: a running transfer of another program.
 
-use linerate_model::direction::Direction;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linerate_documents::diagnose::{
@@ -10,10 +11,12 @@ use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_documents::run::{RunDocument, RunEnvironment};
 use linerate_engine::surroundings::{LocalEnvironment, OwnTraffic};
 use linerate_engine::watched::{self, WatchFilter, WatchedTransfer};
+use linerate_model::direction::Direction;
 use linerate_model::path::UnknownValue;
 use linerate_model::report::TestTermination;
-use linerate_model::socket::FlowKey;
+use linerate_model::socket::{FlowKey, ProcessId};
 use linerate_operate::diagnose::{self, RunStart};
+use linerate_report::escape;
 use linerate_rules::diagnosis;
 use linerate_units::display;
 use linerate_units::serde::nanoseconds;
@@ -30,6 +33,10 @@ pub(super) fn run(arguments: &DiagnoseArguments) -> ExitStatus {
         Ok(stop) => stop,
         Err(exit) => return exit,
     };
+    if let Some(process) = arguments.pid.filter(|process| !process_file(*process, "").exists()) {
+        console::error(&format!("--pid {process}: no process of this host has that ID\n{ADVICE}"), None);
+        return ExitStatus::Unable;
+    }
     let begun = RunStart::now();
     let mut line = LiveLine::new(arguments.common.quiet);
     let mut rates = Vec::new();
@@ -64,11 +71,27 @@ fn flow_selection(arguments: &DiagnoseArguments) -> WatchFilter {
     }
 }
 
+/// Remedy where no connection was found.
+const ADVICE: &str = "`linerate watch` lists the connections of this host; those of other users' processes need root";
+
+/// File of a process in the kernel's process file system (`proc(5)`); its directory with an empty name.
+fn process_file(process: ProcessId, name: &str) -> PathBuf {
+    Path::new("/proc").join(process.to_string()).join(name)
+}
+
 fn nothing(arguments: &DiagnoseArguments) -> ExitStatus {
     let time = display::duration(arguments.time);
-    let advice = "`linerate watch` lists the connections of this host; those of other users' processes need root";
-    console::error(&format!("no matching connection moved data within {time}\n{advice}"), None);
+    let of_process = arguments.pid.map_or_else(String::new, |process| format!(" of {}", process_label(process)));
+    console::error(&format!("no matching connection{of_process} moved data within {time}\n{ADVICE}"), None);
     ExitStatus::Unable
+}
+
+/// ID and name of a process, such as `process 4711 (rsync)`.
+fn process_label(process: ProcessId) -> String {
+    match fs::read(process_file(process, "comm")) {
+        Ok(name) => format!("process {process} ({})", escape::line(String::from_utf8_lossy(&name).trim_end())),
+        Err(_) => format!("process {process}"),
+    }
 }
 
 /// Local and remote endpoints.

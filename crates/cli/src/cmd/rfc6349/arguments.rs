@@ -16,7 +16,7 @@ pub(crate) struct Rfc6349Arguments {
     #[arg(add = ArgValueCompleter::new(completion::hosts))]
     pub(crate) host: String,
     /// Time of each TCP transfer, excluding slow start
-    #[arg(short, long, default_value = "10s", value_parser = values::duration, value_name = "TIME")]
+    #[arg(short, long, default_value = "10s", value_parser = values::transfer_time, value_name = "TIME")]
     pub(crate) time: Duration,
     /// Connections of the parallel transfers; 1 skips them
     #[arg(short = 'P', long, default_value = "4", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=128))]

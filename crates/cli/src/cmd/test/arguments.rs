@@ -28,7 +28,7 @@ pub(crate) struct TestArguments {
     #[command(flatten)]
     pub(crate) listen: ListenArguments,
     /// Time of each run
-    #[arg(short, long, default_value = "5s", value_parser = values::duration, value_name = "TIME")]
+    #[arg(short, long, default_value = "5s", value_parser = values::transfer_time, value_name = "TIME")]
     pub(crate) time: Duration,
     /// Time at the start of each run that does not count
     #[arg(short, long, default_value = "0s", value_parser = values::duration, value_name = "TIME")]
@@ -60,10 +60,10 @@ pub(crate) struct TestArguments {
     #[arg(short, long, value_parser = values::size, value_name = "SIZE")]
     pub(crate) window: Option<ByteCount>,
     /// Exit with 1 when the best run up is slower than this, for example 900M
-    #[arg(long, value_parser = values::rate, value_name = "RATE")]
+    #[arg(long, value_parser = values::rate, value_name = "RATE", conflicts_with = "down")]
     pub(crate) min_up: Option<BitRate>,
     /// Exit with 1 when the best run down is slower than this
-    #[arg(long, value_parser = values::rate, value_name = "RATE")]
+    #[arg(long, value_parser = values::rate, value_name = "RATE", conflicts_with = "up")]
     pub(crate) min_down: Option<BitRate>,
     /// Live picture.
     #[command(flatten)]
