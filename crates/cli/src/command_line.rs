@@ -10,7 +10,8 @@ use crate::app::CliArguments;
 /// Commands whose argument is one host with a port; `test` takes several, each with its own.
 const HOST_COMMANDS: [&str; 7] = ["path", "load", "rfc6349", "rr", "diagnose", "tune", "doctor"];
 
-/// Options of iperf3 that people type here, and what does the same.
+/// Options of iperf3 that people type here, and what does the same. An option in the text's beginning must be one of the
+/// command.
 const IPERF3_OPTIONS: [(&str, &str); 12] = [
     ("-c", "`linerate test HOST` measures; `linerate iperf3 -c HOST` has iperf3's options and output"),
     ("--client", "`linerate test HOST` measures; `linerate iperf3 -c HOST` has iperf3's options and output"),
@@ -26,10 +27,18 @@ const IPERF3_OPTIONS: [(&str, &str); 12] = [
     ("-n", "`linerate iperf3 -c HOST -n SIZE` moves that many bytes"),
 ];
 
+/// Commands with a transfer, whose options follow `--`.
+const TRANSFER_COMMANDS: [&str; 3] = ["diagnose", "tune", "doctor"];
+
+/// Options of a transfer.
+const TRANSFER_OPTIONS: [&str; 4] = ["-R", "--reverse", "-b", "-n"];
+
 /// Parses arguments that are [`adapted`]; an error of clap carries advice for what people mean.
 pub(crate) fn parse(arguments: &[OsString]) -> Result<CliArguments, clap::Error> {
     let program = OsString::from("linerate");
-    CliArguments::try_parse_from(std::iter::once(&program).chain(arguments)).map_err(with_advice)
+    let first = arguments.iter().find(|argument| *argument != "--no-history");
+    let first = first.map_or_else(String::new, |first| first.to_string_lossy().into_owned());
+    CliArguments::try_parse_from(std::iter::once(&program).chain(arguments)).map_err(|error| with_advice(error, &first))
 }
 
 /// True for a command of linerate.
@@ -41,6 +50,12 @@ pub(crate) fn is_command(name: &str) -> bool {
 pub(crate) fn adapted(arguments: &[OsString], is_command: impl Fn(&str) -> bool) -> Vec<OsString> {
     let mut adapted = Vec::with_capacity(arguments.len() + 2);
     let mut rest = arguments.iter().peekable();
+    if let [help, option] = &arguments[usize::from(arguments.first().is_some_and(|first| first == "--no-history"))..]
+        && help == "help"
+        && (option == "--help" || option == "-h")
+    {
+        return vec![help.clone()];
+    }
     adapted.extend(rest.next_if(|first| *first == "--no-history").cloned());
     let first = rest.peek().and_then(|first| first.to_str());
     let takes_host = match first {
@@ -79,8 +94,8 @@ pub(crate) fn host_and_port(text: &str) -> Option<(&str, &str)> {
     is_port.then_some((host, port))
 }
 
-/// Replaces clap's tip where an option of iperf3, or a host without a command, was typed.
-fn with_advice(mut error: clap::Error) -> clap::Error {
+/// Replaces clap's tip where an option of iperf3, or a host without a command, was typed. `first`: the first argument.
+fn with_advice(mut error: clap::Error, first: &str) -> clap::Error {
     let typed = match error.kind() {
         ErrorKind::UnknownArgument => error.get(ContextKind::InvalidArg),
         ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
@@ -88,18 +103,42 @@ fn with_advice(mut error: clap::Error) -> clap::Error {
     };
     let Some(ContextValue::String(typed)) = typed else { return error };
     let advice = match error.kind() {
-        ErrorKind::InvalidSubcommand if error.get(ContextKind::SuggestedSubcommand).is_none() => {
-            Some(format!("to measure a host: `linerate test {typed}`"))
-        }
-        ErrorKind::UnknownArgument => {
-            IPERF3_OPTIONS.iter().find(|(option, _)| option == typed).map(|(_, advice)| (*advice).to_owned())
-        }
+        // A command has commands of its own, none of which is a host.
+        ErrorKind::InvalidSubcommand if typed == first && !is_command(first) => error
+            .get(ContextKind::SuggestedSubcommand)
+            .is_none()
+            .then(|| format!("to measure a host: `linerate test {typed}`")),
+        ErrorKind::UnknownArgument => advice_for_option(typed, first),
         _ => None,
     };
+    let is_of_iperf3 = IPERF3_OPTIONS.iter().any(|(name, _)| name == typed);
     if let Some(advice) = advice {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![advice.into()]));
+    } else if is_of_iperf3 && !TRANSFER_COMMANDS.contains(&first) {
+        // clap suggests `-- -R`, which is a host.
+        error.remove(ContextKind::Suggested);
     }
     error
+}
+
+/// Advice for an option of iperf3 that `command` does not have; `None` where nothing there does the same.
+fn advice_for_option(option: &str, command: &str) -> Option<String> {
+    if TRANSFER_COMMANDS.contains(&command) && TRANSFER_OPTIONS.contains(&option) {
+        return Some(format!("options of the transfer follow `--`: `linerate {command} HOST -- {option}`"));
+    }
+    if command == "load" && ["-R", "--reverse"].contains(&option) {
+        return Some("`--phases down` loads only the direction from the server to here".to_owned());
+    }
+    let (_, advice) = IPERF3_OPTIONS.iter().find(|(name, _)| *name == option)?;
+    let named = advice.strip_prefix("`--").and_then(|rest| rest.split('`').next());
+    named.is_none_or(|name| has_option(command, name)).then(|| (*advice).to_owned())
+}
+
+/// True when the command has an option of this name.
+fn has_option(command: &str, name: &str) -> bool {
+    let app = CliArguments::command();
+    let found = app.find_subcommand(command);
+    found.is_some_and(|command| command.get_arguments().any(|argument| argument.get_long() == Some(name)))
 }
 
 #[cfg(test)]
@@ -130,6 +169,9 @@ mod tests {
             ("report run:1", "report run:1"),
             ("diagnose far -- -c x:1", "diagnose far -- -c x:1"),
             ("test far --html a=b:1", "test far --html a=b:1"),
+            ("help --help", "help"),
+            ("--no-history help -h", "help"),
+            ("help test", "help test"),
         ] {
             assert_eq!(shown(typed), meant);
         }
@@ -143,10 +185,34 @@ mod tests {
             ("-c far", "linerate test HOST"),
             ("-s", "linerate serve"),
             ("far", "linerate test far"),
+            ("--no-history far", "linerate test far"),
+            ("diagnose far -R", "linerate diagnose HOST -- -R"),
+            ("tune far --reverse", "linerate tune HOST -- --reverse"),
+            ("load far -R", "--phases down"),
+            ("rr far -J", "`--json` prints"),
         ] {
             let arguments: Vec<OsString> = typed.split_whitespace().map(OsString::from).collect();
             let text = parse(&arguments).expect_err("not a command line").to_string();
             assert!(text.contains(advice) && !text.contains("as a value"), "{typed}: {text}");
+        }
+    }
+
+    #[test]
+    fn advice_names_only_what_the_command_has() {
+        for typed in [
+            "path far -R",
+            "rr far -R",
+            "rfc6349 far -R",
+            "serve -R",
+            "lab nosuch",
+            "calc nosuch",
+            "fleet nosuch",
+            "lab lab",
+        ] {
+            let arguments: Vec<OsString> = typed.split_whitespace().map(OsString::from).collect();
+            let text = parse(&arguments).expect_err("not a command line").to_string();
+            assert!(!text.contains("--down") && !text.contains("linerate test "), "{typed}: {text}");
+            assert!(!text.contains("tip:"), "{typed}: {text}");
         }
     }
 }

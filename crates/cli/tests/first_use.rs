@@ -54,6 +54,38 @@ fn a_missed_threshold_says_which_and_by_how_much() {
     }
 }
 
+#[test]
+fn impossible_command_lines_name_the_option_and_its_range() {
+    for (line, parts) in [
+        ("test 127.0.0.1 -t 0", &["'0' for '--time", "1s to 86400s"][..]),
+        ("rfc6349 127.0.0.1 -t 0", &["'0' for '--time", "1s to 86400s"]),
+        ("test 127.0.0.1 --down --min-up 1M", &["'--down' cannot be used with", "--min-up"]),
+        ("test 127.0.0.1 --up --min-down 1M", &["'--up' cannot be used with", "--min-down"]),
+        ("serve --max-sessions 0", &["'0' for '--max-sessions", "1 session or more"]),
+        ("lab nosuch", &["unrecognized subcommand 'nosuch'"]),
+        ("nosuch", &["unrecognized subcommand 'nosuch'", "`linerate test nosuch`"]),
+    ] {
+        let refused = run_line(line).expect_code(2);
+        let missing = parts.iter().find(|part| !refused.stderr.contains(**part));
+        assert_eq!(missing, None, "{line}: {}", refused.stderr);
+    }
+    assert!(!run_line("lab nosuch").stderr.contains("linerate test"));
+    assert_eq!(run_line("help --help").expect_code(0).stdout, run_line("help").stdout);
+}
+
+#[test]
+fn options_have_the_heading_of_their_subject() {
+    let help = run_line("path --help").expect_code(0).stdout;
+    let (_, hops) = help.split_once("\nHops:\n").expect("the heading");
+    let (hops, stream) = hops.split_once("\nWithout a control connection:\n").expect("another heading");
+    let options = |text: &str| {
+        let words = text.lines().filter_map(|line| line.trim_start().split(' ').next());
+        words.filter(|word| word.starts_with("--")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(options(hops), ["--hops", "--flows", "--names", "--as-data", "--as-dns"], "{help}");
+    assert_eq!(options(stream), ["--bitrate", "--size", "--receive"], "{help}");
+}
+
 /// Completions of a command line, as bash asks for them.
 fn completions(scratch: &Scratch, words: &[&str]) -> Vec<String> {
     let mut command = linerate();
