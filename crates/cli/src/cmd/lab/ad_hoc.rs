@@ -12,6 +12,12 @@ pub(super) const NAME: &str = "ad-hoc";
 /// Buffer of a link with a rate, unless one is given: that of a usual router.
 const DEFAULT_BUFFER: &str = "1 BDP";
 
+/// Packets that this buffer holds at least: TCP's first burst (RFC 6928), which a shorter one would always lose.
+const MIN_DEFAULT_PACKETS: f64 = 10.0;
+
+/// MTU of a link, unless one is given.
+const DEFAULT_MTU: f64 = 1500.0;
+
 /// Buffer of a link that follows a trace, on a path without delay.
 const DEFAULT_TRACE_BUFFER: &str = "500 ms";
 
@@ -49,7 +55,8 @@ pub(crate) struct AdHocPath {
     /// Share of packets that arrive twice
     #[arg(long, value_name = "SHARE")]
     duplicate: Option<String>,
-    /// Buffer in front of the link: a size, a time or a multiple of the bandwidth-delay product [default: 1 BDP]
+    /// Buffer in front of the link: a size, a time or a multiple of the bandwidth-delay product [default: 1 BDP,
+    /// 10 packets at least]
     #[arg(long, value_name = "BUFFER")]
     buffer: Option<String>,
     /// Queueing discipline of that buffer.
@@ -127,6 +134,54 @@ impl AdHocPath {
         }
     }
 
+    /// Buffer of one direction, whose rate is `own` or that of both.
+    fn buffer(&self, own: Option<&String>) -> Option<String> {
+        if self.buffer.is_some() {
+            return self.buffer.clone();
+        }
+        let default = self.default_buffer()?;
+        let is_short = default == DEFAULT_BUFFER && self.has_short_product(own);
+        Some(if is_short { format!("{MIN_DEFAULT_PACKETS} packets") } else { default.to_owned() })
+    }
+
+    /// True when the bandwidth-delay product of a direction is smaller than a usual burst. Wrong values are errors elsewhere.
+    fn has_short_product(&self, own: Option<&String>) -> bool {
+        let rate = own.or(self.rate.as_ref()).and_then(|rate| crate::values::rate(rate).ok());
+        let round_trip = self.rtt.as_ref().and_then(|time| parse::time(time).ok());
+        let mtu = self.mtu.as_ref().and_then(|mtu| mtu.parse().ok()).unwrap_or(DEFAULT_MTU);
+        let (Some(rate), Some(round_trip)) = (rate, round_trip) else { return false };
+        (rate * round_trip).as_f64() < MIN_DEFAULT_PACKETS * mtu
+    }
+
+    /// The properties as `lab:` takes them; `None` where a value could not be told from what surrounds it there.
+    pub(super) fn properties(&self) -> Option<String> {
+        let values = [
+            ("rate", &self.rate),
+            ("up", &self.up),
+            ("down", &self.down),
+            ("trace", &self.trace),
+            ("trace-up", &self.trace_up),
+            ("trace-down", &self.trace_down),
+            ("rtt", &self.rtt),
+            ("jitter", &self.jitter),
+            ("loss", &self.loss),
+            ("duplicate", &self.duplicate),
+            ("buffer", &self.buffer),
+            ("queue", &self.queue),
+            ("mtu", &self.mtu),
+        ];
+        let pair = |(key, value): (&str, &Option<String>)| {
+            let value = value.as_ref()?;
+            // Blanks are only in front of units.
+            let value = if key.starts_with("trace") { value.clone() } else { value.replace(' ', "") };
+            Some(format!("{key}={value}"))
+        };
+        let pairs: Vec<String> = values.into_iter().filter_map(pair).collect();
+        let is_plain = |letter: char| letter.is_alphanumeric() || "=.%/_-+~".contains(letter);
+        let is_one_word = !pairs.is_empty() && pairs.iter().all(|pair| pair.chars().all(is_plain));
+        is_one_word.then(|| pairs.join(","))
+    }
+
     /// Returns the description of the path.
     pub(super) fn description(&self) -> Result<String, String> {
         let mut text = "[host.near]\n[host.far]\n\n[[link]]\nbetween = [\"near\", \"far\"]\n".to_owned();
@@ -146,17 +201,18 @@ impl AdHocPath {
             let mtu: u32 = mtu.parse().map_err(|_| format!("the MTU '{mtu}' is not a number of bytes"))?;
             let _ = writeln!(text, "mtu = {mtu}");
         }
-        let buffer = self.buffer.clone().or_else(|| self.default_buffer().map(str::to_owned));
         let directions = [("forward", &self.up, &self.trace_up), ("backward", &self.down, &self.trace_down)];
         let is_limited = directions
             .map(|(_, own, trace)| own.is_some() || trace.is_some() || self.rate.is_some() || self.trace.is_some());
         // A buffer is that of a limited direction.
-        let buffer = buffer.map(|buffer| format!("buffer = {}\n", toml_string(&buffer))).unwrap_or_default();
-        let directions_differ = is_limited[0] != is_limited[1];
+        let buffers = directions.map(|(_, own, _)| {
+            self.buffer(own.as_ref()).map(|buffer| format!("buffer = {}\n", toml_string(&buffer))).unwrap_or_default()
+        });
+        let directions_differ = is_limited[0] != is_limited[1] || buffers[0] != buffers[1];
         if !directions_differ {
-            text.push_str(&buffer);
+            text.push_str(&buffers[0]);
         }
-        for ((direction, own, trace), is_limited) in directions.into_iter().zip(is_limited) {
+        for (((direction, own, trace), is_limited), buffer) in directions.into_iter().zip(is_limited).zip(&buffers) {
             let mut keys = String::new();
             if let Some(own) = own {
                 let _ = writeln!(keys, "rate = {}", toml_string(&rate(own)?));
@@ -165,7 +221,7 @@ impl AdHocPath {
                 let _ = writeln!(keys, "trace = {}", toml_string(trace));
             }
             if directions_differ && is_limited {
-                keys.push_str(&buffer);
+                keys.push_str(buffer);
             }
             if !keys.is_empty() {
                 let _ = write!(text, "[link.{direction}]\n{keys}");
@@ -225,6 +281,34 @@ mod tests {
         let path = described("up=1M,down=10Mbit,rtt=30msec,queue=fq_codel,mtu=1400");
         assert!((bounds(&path, Direction::Up).bottleneck.expect("a link").rate.bits_per_second() - 1e6).abs() < 1.0);
         assert!((bounds(&path, Direction::Down).bottleneck.expect("a link").rate.bits_per_second() - 1e7).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_default_buffer_holds_a_burst() {
+        for (text, up, down) in [
+            ("rate=1M,rtt=10ms", "10 packets", "10 packets"),
+            ("rate=10M,rtt=20ms", "1 BDP", "1 BDP"),
+            ("up=1M,down=100M,rtt=20ms", "10 packets", "1 BDP"),
+            ("rate=1M,rtt=10ms,mtu=100", "1 BDP", "1 BDP"),
+            ("rate=1M,rtt=10ms,buffer=2 BDP", "2 BDP", "2 BDP"),
+        ] {
+            let path = AdHocPath::parse(text).expect("not a name").expect("properties");
+            let buffers = [&path.up, &path.down].map(|own| path.buffer(own.as_ref()).expect("a buffer"));
+            assert_eq!(buffers, [up, down], "{text}");
+            assert_eq!(described(text).links.len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn properties_are_found_again() {
+        let path = AdHocPath { rate: Some("1 Mbit/s".into()), rtt: Some("10 ms".into()), ..AdHocPath::default() };
+        let text = path.properties().expect("one word");
+        assert_eq!(text, "rate=1Mbit/s,rtt=10ms");
+        let again = AdHocPath::parse(&text).expect("not a name").expect("properties");
+        assert_eq!(again.description().expect("text"), path.description().expect("text"));
+        let trace = |file: &str| AdHocPath { trace: Some(file.to_owned()), ..AdHocPath::default() }.properties();
+        assert_eq!(trace("/tmp/x.trace").as_deref(), Some("trace=/tmp/x.trace"));
+        assert_eq!((trace("a,b"), trace("a b"), AdHocPath::default().properties()), (None, None, None));
     }
 
     #[test]

@@ -31,9 +31,13 @@ pub(super) fn find(name: &str) -> Result<FoundPath, ExitStatus> {
     parse(name, text)
 }
 
-/// Path of the given properties.
+/// Path of the given properties, which are its name: by that it is found again.
 pub(super) fn of_properties(path: &AdHocPath) -> Result<FoundPath, ExitStatus> {
-    path.description().map_err(unusable).and_then(|text| parse(ad_hoc::NAME, text))
+    let mut found = path.description().map_err(unusable).and_then(|text| parse(ad_hoc::NAME, text))?;
+    if let Some(name) = path.properties() {
+        found.description.name = name;
+    }
+    Ok(found)
 }
 
 fn parse(name: &str, text: String) -> Result<FoundPath, ExitStatus> {
