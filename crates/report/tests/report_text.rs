@@ -3,9 +3,10 @@
 mod runs;
 
 use linerate_documents::run::{RunDocument, RunResult};
-use linerate_model::diagnosis::TuneScope;
+use linerate_model::diagnosis::{Confidence, TuneScope};
 use linerate_model::load::{LatencyClass, ProbeClass};
 use linerate_model::path::UnknownValue;
+use linerate_model::report::TestTermination;
 use linerate_report::presentation::{compare, present};
 use linerate_report::text;
 use linerate_report::throughput_text::{TerminalWidth, TextStyle};
@@ -52,12 +53,45 @@ fn summaries_are_twelve_lines_that_fit() {
             for line in text.lines().filter(|line| !is_command(line)) {
                 assert!(line.chars().count() <= usize::from(columns), "{name}, {columns} columns: {line}");
             }
-            let second = text.lines().nth(1).expect("a result");
+            // An early end may need a line of its own.
+            let is_heading = |line: &&str| !line.starts_with(' ');
+            let (heading, result): (Vec<&str>, Vec<&str>) = text.lines().partition(is_heading);
             let start: String = run.verdict.chars().take(12).collect();
-            assert!(second.contains(&start), "the result comes first: {name}: {text}");
+            assert!(result.first().is_some_and(|line| line.contains(&start)), "the result comes first: {name}: {text}");
+            assert!(heading.len() == 1 || heading.get(1).is_some_and(|line| line.contains(": ")), "{name}: {text}");
             assert_eq!(text::brief(&presentation, style).lines().count(), 1, "{name}");
         }
     }
+}
+
+/// An early end is not cut from a narrow heading; the port goes first, then the duration.
+#[test]
+fn the_heading_of_a_summary_has_the_early_end() {
+    let mut run = runs::load(1);
+    run.termination = TestTermination::Interrupted { signal: Some("Interrupt(2)".to_owned()) };
+    for (host, columns, expected) in [
+        ("far", 80, "Latency under load: far, port 5201 · DURATION · cut short: interrupted (SIGINT)"),
+        ("far.example.net", 80, "Latency under load: far.example.net · DURATION · cut short: interrupted (SIGINT)"),
+        ("far", 60, "Latency under load: far · cut short: interrupted (SIGINT)"),
+        ("far.example.net", 60, "Latency under load: far.example.net\ncut short: interrupted (SIGINT)"),
+    ] {
+        run.host = host.to_owned();
+        run.duration_ns = 3_040_000_000;
+        run.port = 5201;
+        let style = TextStyle { width: TerminalWidth::new(columns), ..TextStyle::plain() };
+        let shown = text::summary(&present(&run), style);
+        let expected = expected.replace("DURATION", "3.04 s");
+        assert!(shown.starts_with(&format!("{expected}\n")), "{columns}: {expected}: {shown}");
+        assert!(shown.lines().count() <= text::MAX_SUMMARY_LINES, "{shown}");
+        assert!(shown.contains(&run.verdict[..12]), "{shown}");
+    }
+    // A reason of any length ends in two lines.
+    run.termination = TestTermination::Failed { message: "connection refused ".repeat(20) };
+    let style = TextStyle { width: TerminalWidth::new(60), ..TextStyle::plain() };
+    let shown = text::summary(&present(&run), style);
+    let second = shown.lines().nth(1).expect("a second line");
+    assert!(second.ends_with('…') && second.chars().count() <= 60, "{shown}");
+    assert!(shown.lines().count() <= text::MAX_SUMMARY_LINES, "{shown}");
 }
 
 #[test]
@@ -83,6 +117,19 @@ fn tune_follows_a_diagnosis_only_where_it_would_try_something() {
     assert_eq!(next(Some(far)), Some(format!("sudo linerate tune {host} --far ssh:{host}")));
     let around = TuneScope { far: false, work_around: true };
     assert_eq!(next(Some(around)), Some(format!("sudo linerate tune {host} --work-around")));
+}
+
+#[test]
+fn a_diagnosis_that_is_not_certain_tells_its_confidence() {
+    let shown = |confidence: Confidence| {
+        let mut run = runs::diagnose();
+        let RunResult::Diagnose(document) = &mut run.result else { panic!("a diagnosis") };
+        document.verdicts[0].confidence = confidence;
+        let lines = text::summary(&present(&run), TextStyle::plain());
+        lines.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(shown(Confidence::Low).contains("Confidence: low."), "{}", shown(Confidence::Low));
+    assert!(!shown(Confidence::High).contains("Confidence:"), "{}", shown(Confidence::High));
 }
 
 #[test]

@@ -365,10 +365,12 @@ impl LiveLine {
         self.last_update = None;
     }
 
-    /// Prints a permanent line above the live one.
+    /// Prints a permanent line above the live one, wrapped to the terminal's width.
     pub(crate) fn note(&mut self, text: &str) {
         self.clear();
-        console::note(text);
+        for line in wrapped(text, self.style) {
+            console::note(&line);
+        }
         self.refresh_now();
     }
 
@@ -377,6 +379,14 @@ impl LiveLine {
         if self.is_there() {
             console::progress("");
         }
+    }
+}
+
+/// Lines of `text` on a terminal of this style; without one, the text as it is, for programs that look for it.
+fn wrapped(text: &str, style: Option<TextStyle>) -> Vec<String> {
+    match style {
+        Some(style) => text::wrap_text(text, usize::from(style.width.get())),
+        None => vec![text.to_owned()],
     }
 }
 
@@ -395,7 +405,17 @@ pub(crate) fn quic_transactions() -> Option<Arc<dyn QuicTransactions>> {
 
 #[cfg(test)]
 mod tests {
-    use super::without_commands;
+    use linerate_report::throughput_text::TextStyle;
+
+    use super::{without_commands, wrapped};
+
+    #[test]
+    fn notes_fit_into_the_terminal() {
+        let note = "this fills the path, for about 52.0 s and 2 min at most; at 100 Mbit/s that transfers about 650 MB";
+        let lines = wrapped(note, Some(TextStyle::plain()));
+        assert_eq!(lines, [note.trim_end_matches(" transfers about 650 MB"), "transfers about 650 MB"]);
+        assert_eq!(wrapped(note, None), [note]);
+    }
 
     #[test]
     fn command_lines_of_the_far_host_are_not_recorded() {

@@ -1,7 +1,5 @@
 //! Summary of a run: the result in plain words, a few figures and the next command, at most [`MAX_SUMMARY_LINES`] lines.
 
-use std::iter;
-
 use super::{mark, remark, table, wrap};
 use crate::escape;
 use crate::footnotes::Footnotes;
@@ -11,7 +9,7 @@ use wrap::{columns, push_line, wrap_text};
 
 /// Lines of a summary.
 pub const MAX_SUMMARY_LINES: usize = 12;
-/// Lines of the result in plain words.
+/// Lines of the result in plain words, below a heading of one line.
 const MAX_VERDICT_LINES: usize = 6;
 /// Missing parts in a summary, and lines of each.
 const MAX_MISSING: usize = 2;
@@ -40,15 +38,36 @@ pub fn brief(presentation: &Presentation<'_>, style: TextStyle) -> String {
     format!("{badge}{}\n", style.ascii(&escape::line(&presentation.verdict)))
 }
 
+/// Title, duration and early end: in one line, for which the least important part is omitted first, else in two.
 fn heading(text: &mut String, presentation: &Presentation<'_>, style: TextStyle) {
-    let title = escape::line(&presentation.title);
     let separator = style.pick(" · ", " - ");
-    let shown = presentation.facts.iter().filter(|fact| ["Duration", "Ended"].contains(&fact.name.as_str()));
-    let parts: Vec<String> =
-        iter::once(title.as_ref().to_owned()).chain(shown.map(|fact| escape::line(&fact.text).into_owned())).collect();
-    let line = wrap_text(&style.ascii(&parts.join(separator)), usize::from(style.width.get())).swap_remove(0);
-    let (title, facts) = line.split_at(line.len().min(style.ascii(&title).len()));
-    push_line(text, &format!("{}{}", style.paint(TextColour::Bold, title), style.paint(TextColour::Dim, facts)));
+    let fact = |name: &str| presentation.facts.iter().find(|fact| fact.name == name);
+    let shown = |text: &str| style.ascii(&escape::line(text));
+    let [duration, ended] = ["Duration", "Ended"].map(|name| fact(name).map(|fact| shown(&fact.text)));
+    let whole = shown(&presentation.title);
+    let short = whole.rsplit_once(", port ").map_or(whole.as_str(), |(title, _)| title);
+    let with = |facts: [Option<&String>; 2]| {
+        facts.into_iter().flatten().map(|fact| format!("{separator}{fact}")).collect::<String>()
+    };
+    let all = with([duration.as_ref(), ended.as_ref()]);
+    let forms = [(whole.as_str(), all.clone()), (short, all), (short, with([None, ended.as_ref()]))];
+    let fitting = forms.into_iter().find(|(title, facts)| style.width.fits(&format!("{title}{facts}")));
+    let (title, facts) = fitting.clone().unwrap_or((short, String::new()));
+    let width = usize::from(style.width.get());
+    let title = shortened(title, width, style);
+    push_line(text, &format!("{}{}", style.paint(TextColour::Bold, &title), style.paint(TextColour::Dim, &facts)));
+    if let Some(ended) = ended.filter(|_| fitting.is_none()) {
+        push_line(text, &style.paint(TextColour::Dim, &shortened(&ended, width, style)));
+    }
+}
+
+/// The text, or as much of it as fits.
+fn shortened(text: &str, width: usize, style: TextStyle) -> String {
+    let mut line = text.to_owned();
+    if columns(&line) > width {
+        shorten(&mut line, width, style);
+    }
+    line
 }
 
 fn verdict(text: &mut String, presentation: &Presentation<'_>, style: TextStyle) {
@@ -56,9 +75,10 @@ fn verdict(text: &mut String, presentation: &Presentation<'_>, style: TextStyle)
     let indent = 2 + badge.map_or(0, |badge| columns(&badge.text) + 4);
     let width = usize::from(style.width.get()).saturating_sub(indent).max(16);
     let mut lines = wrap_text(&style.ascii(&escape::line(&presentation.verdict)), width);
-    if lines.len() > MAX_VERDICT_LINES {
-        lines.truncate(MAX_VERDICT_LINES);
-        shorten(&mut lines[MAX_VERDICT_LINES - 1], width, style);
+    let most = (MAX_VERDICT_LINES + 1).saturating_sub(text.lines().count());
+    if lines.len() > most {
+        lines.truncate(most);
+        shorten(&mut lines[most - 1], width, style);
     }
     for (index, line) in lines.iter().enumerate() {
         let lead = match badge.filter(|_| index == 0) {

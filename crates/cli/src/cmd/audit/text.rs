@@ -7,6 +7,7 @@ use linerate_model::fact::ReadObstacle;
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_report::escape;
+use linerate_report::text::MAX_SUMMARY_LINES;
 use linerate_report::throughput_text::TextStyle;
 
 /// Indentation of a finding's text.
@@ -34,7 +35,7 @@ pub(super) fn audit(host: &HostFacts, findings: &[AuditFinding], left_out: usize
     text
 }
 
-/// Findings of a summary; the remainder is counted.
+/// Findings of a summary at most; the remainder is counted.
 const MAX_FINDINGS: usize = 8;
 /// Width of the severity's column.
 const SEVERITY_WIDTH: usize = 9;
@@ -44,11 +45,26 @@ pub(super) fn summary(host: &HostFacts, findings: &[AuditFinding], left_out: usi
     // The rows begin with the first of all.
     let tally = if findings.is_empty() { counts(findings) } else { tally(findings) + "." };
     let mut text = format!("{}\n", bold(&tally, style));
-    for finding in findings.iter().take(MAX_FINDINGS) {
+    let end = |rows: usize| (rows, summary_end(host, findings, rows, left_out, style));
+    let (rows, end) = (1..=MAX_FINDINGS.min(findings.len()))
+        .rev()
+        .map(end)
+        .find(|(rows, end)| 1 + rows + end.lines().count() <= MAX_SUMMARY_LINES)
+        .unwrap_or_else(|| end(0));
+    for finding in findings.iter().take(rows) {
         push_row(&mut text, finding, style);
     }
-    let more = findings.len().saturating_sub(MAX_FINDINGS);
+    text + &end
+}
+
+/// Renders what follows the rows of a summary: the first remedy, and where the rest is.
+fn summary_end(host: &HostFacts, findings: &[AuditFinding], rows: usize, left_out: usize, style: TextStyle) -> String {
+    let mut text = String::new();
+    if let Some(remedy) = findings.iter().find_map(|finding| finding.remedy.first()) {
+        push(&mut text, "  First: ", &" ".repeat("  First: ".len()), remedy, style);
+    }
     let mut hints = Vec::new();
+    let more = findings.len() - rows;
     if more > 0 {
         hints.push(format!("{more} more"));
     }
@@ -56,9 +72,6 @@ pub(super) fn summary(host: &HostFacts, findings: &[AuditFinding], left_out: usi
         hints.push(format!("{left_out} below --min-severity left out"));
     }
     hints.push("-v has the evidence, the sources and all remedies".to_owned());
-    if let Some(remedy) = findings.iter().find_map(|finding| finding.remedy.first()) {
-        let _ = writeln!(text, "  First: {}", ascii(&escape::line(remedy), style));
-    }
     let hints = if findings.is_empty() && left_out == 0 { coverage_text(host, 0) } else { hints.join("; ") + "." };
     text.push_str(&dim_lines(&hints, style));
     text
