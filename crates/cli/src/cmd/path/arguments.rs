@@ -40,9 +40,6 @@ pub(crate) struct PathArguments {
     /// Mean time between two packets, longer on slow links; with --hops between rounds [default: 5ms; 1s]
     #[arg(short, long, value_name = "TIME", value_parser = interval)]
     pub(crate) interval: Option<Duration>,
-    /// Hops.
-    #[command(flatten)]
-    pub(crate) hops: HopArguments,
     /// Send packets at equal intervals instead of random ones (a Poisson process)
     #[arg(long)]
     pub(crate) periodic: bool,
@@ -67,6 +64,9 @@ pub(crate) struct PathArguments {
     /// Options common to all measurements.
     #[command(flatten)]
     pub(crate) common: MeasurementArguments,
+    /// Hops; their heading is that of all options that follow, but for those with another one.
+    #[command(flatten)]
+    pub(crate) hops: HopArguments,
     /// Stream without a control connection.
     #[command(flatten)]
     pub(crate) stream: StreamArguments,

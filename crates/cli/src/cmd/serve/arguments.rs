@@ -25,7 +25,7 @@ pub(crate) struct ServeArguments {
     pub(crate) public: bool,
     /// Sessions at once; further clients are refused as the server is busy, or wait with --queue. Above 1000 the memory for
     /// all of them grows by 147 kB each
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = sessions)]
     pub(crate) max_sessions: Option<NonZeroUsize>,
     /// Let clients wait for their turn instead of telling them that the server is busy
     #[arg(long)]
@@ -118,6 +118,11 @@ pub(crate) struct ServeArguments {
     /// The network side.
     #[command(flatten)]
     pub(crate) network: NetworkArguments,
+}
+
+/// Parses a number of sessions.
+fn sessions(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected 1 session or more".to_owned())
 }
 
 /// Parses a number of packets per second: each of at most 1,000,000 is answered with as many bytes.
