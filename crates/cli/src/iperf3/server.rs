@@ -80,13 +80,11 @@ fn serve(arguments: &ServerArguments, server: Server, output: &Iperf3Output) -> 
 /// Reports the reason why a server did not start.
 fn refuse(arguments: &ServerArguments, error: &Error) -> ExitCode {
     // The log file may be the one that cannot be opened.
-    match Iperf3Output::new(&arguments.common, None) {
-        Ok(output) => fail(arguments, output, error),
-        Err(_) => {
-            super::output::print_error_line(&format!("iperf3: error - {error}"));
-            FAILURE
-        }
+    if let Ok(output) = Iperf3Output::new(&arguments.common, None) {
+        return fail(arguments, output, error);
     }
+    super::output::print_error_line(&format!("iperf3: error - {error}"));
+    FAILURE
 }
 
 /// Reports the error that ended the server.

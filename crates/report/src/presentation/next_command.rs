@@ -104,7 +104,10 @@ fn without_time(transfer: &[String]) -> String {
                 rest.next();
             }
             other if other.starts_with("-t") || other.starts_with("--time=") => {}
-            other => options.push_str(&format!(" {other}")),
+            other => {
+                options.push(' ');
+                options.push_str(other);
+            }
         }
     }
     options

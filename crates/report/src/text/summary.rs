@@ -47,17 +47,18 @@ fn heading(text: &mut String, presentation: &Presentation<'_>, style: TextStyle)
     let whole = shown(&presentation.title);
     let short = whole.rsplit_once(", port ").map_or(whole.as_str(), |(title, _)| title);
     let with = |facts: [Option<&String>; 2]| {
-        facts.into_iter().flatten().map(|fact| format!("{separator}{fact}")).collect::<String>()
+        let parts: Vec<&str> = core::iter::once("").chain(facts.into_iter().flatten().map(String::as_str)).collect();
+        parts.join(separator)
     };
     let all = with([duration.as_ref(), ended.as_ref()]);
     let forms = [(whole.as_str(), all.clone()), (short, all), (short, with([None, ended.as_ref()]))];
     let fitting = forms.into_iter().find(|(title, facts)| style.width.fits(&format!("{title}{facts}")));
     let (title, facts) = fitting.clone().unwrap_or((short, String::new()));
-    let width = usize::from(style.width.get());
-    let title = shortened(title, width, style);
+    let columns = usize::from(style.width.get());
+    let title = shortened(title, columns, style);
     push_line(text, &format!("{}{}", style.paint(TextColour::Bold, &title), style.paint(TextColour::Dim, &facts)));
     if let Some(ended) = ended.filter(|_| fitting.is_none()) {
-        push_line(text, &style.paint(TextColour::Dim, &shortened(&ended, width, style)));
+        push_line(text, &style.paint(TextColour::Dim, &shortened(&ended, columns, style)));
     }
 }
 

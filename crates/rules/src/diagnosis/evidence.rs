@@ -127,7 +127,7 @@ fn has_gaps(connection: &ObservedConnection) -> bool {
 }
 
 /// Returns the smallest round trip of the sender and of the idle path. One by TCP timestamps has whole milliseconds, less what
-/// is beyond them (net/ipv4/tcp_input.c, `tcp_rtt_tsopt_us`): then that of the path, which is less than one longer.
+/// is beyond them (`tcp_rtt_tsopt_us()`): then that of the path, which is less than one longer.
 fn least_round_trip(of_sender: Option<Duration>, of_path: Option<Duration>) -> Option<Duration> {
     let (Some(sender), Some(path)) = (of_sender, of_path) else { return of_sender.or(of_path) };
     let is_cut = sender.subsec_nanos() % TIMESTAMP_UNIT.subsec_nanos() == 0;

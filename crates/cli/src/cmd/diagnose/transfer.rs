@@ -78,7 +78,7 @@ fn find<'a>(transfer: &'a [String], short: char, long: &[&str]) -> Option<TypedO
         let (at, _) = joined.char_indices().find(|(_, letter)| !FLAGS.contains(*letter) || *letter == short)?;
         let attached = joined[at..].strip_prefix(short)?;
         let value = if attached.is_empty() { next } else { Some(attached) };
-        let option = if at == 0 { &argument[..1 + short.len_utf8()] } else { argument };
+        let option = if at == 0 { &argument[..=short.len_utf8()] } else { argument };
         Some(TypedOption { option, value })
     })
 }

@@ -28,7 +28,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check,
 };
 
-/// Interval of CoDel and PIE in which a queue may stay, where none is set (RFC 8289 section 4.2).
+/// Interval of `CoDel` in which a queue may stay, where none is set (RFC 8289 section 4.2).
 const USUAL_INTERVAL: Duration = Duration::from_millis(100);
 
 const EARLY_DROPS: &str = "a queue that drops early (CAKE, CoDel, FQ-CoDel, PIE) needs an interval of the round trip at long \
