@@ -153,7 +153,7 @@ impl AdHocPath {
         (rate * round_trip).as_f64() < MIN_DEFAULT_PACKETS * mtu
     }
 
-    /// The properties as `lab:` takes them; `None` where a value could not be told from what surrounds it there.
+    /// The properties as `lab:` takes them; `None` where a value could not be separated from what surrounds it there.
     pub(super) fn properties(&self) -> Option<String> {
         let values = [
             ("rate", &self.rate),

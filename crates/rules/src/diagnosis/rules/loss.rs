@@ -62,7 +62,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let needed = needed.filter(|needed| *needed < loss);
     let held = if fits { "which limits" } else { "and losses limit" };
     let text = format!(
-        "Random loss: {:.4} % of the data was sent again without a preceding queue, {held} {control} to {}.",
+        "Random loss: {:.4} % of the data was retransmitted without a preceding queue, {held} {control} to {}.",
         loss.percent(),
         rate(evidence.steady)
     );

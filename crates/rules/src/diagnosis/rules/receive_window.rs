@@ -102,7 +102,7 @@ fn fits(evidence: &TransferEvidence<'_>) -> bool {
     share.is_some_and(|share| FITTING_SHARES.contains(&share))
 }
 
-/// What keeps a receive buffer small that the kernel may grow.
+/// Limit that keeps a receive buffer small although the kernel may let it grow.
 fn holder(evidence: &TransferEvidence<'_>) -> &'static str {
     let is_unscaled = evidence.sender().is_some_and(|info| info.timestamps.is_some() && info.window_scale.is_none());
     if super::autotuning_off::is_off(evidence) {
