@@ -147,7 +147,7 @@ impl GuestSession {
     fn check_interrupts(&mut self, stop: Option<&InterruptSignals>) -> Result<bool, SessionError> {
         let Some((stop, signal)) = stop.and_then(|stop| Some((stop, stop.pending()?))) else { return Ok(false) };
         if self.interrupted.is_some() || self.told.ready.is_none() {
-            self.interrupted = Some(signal);
+            self.interrupted.get_or_insert(signal);
             self.told.killed = true;
             return Ok(true);
         }
