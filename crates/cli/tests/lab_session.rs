@@ -301,6 +301,28 @@ fn the_first_signal_requests_a_partial_result_and_the_second_ends() {
     }
 }
 
+#[test]
+fn a_signal_while_the_guest_boots_ends_the_session() {
+    for containment in CONTAINMENTS {
+        let time_to_end = || {
+            let boots = FakeKernel::new("");
+            let script = "#!/bin/sh\ntouch \"${0%/*}/boots\"\nsleep 1000\n";
+            fs::write(&boots.kernel, script).expect("a scratch file");
+            let tool = boots.tool(containment);
+            assert!(eventually(LIMIT, || Path::new(&boots.folder.path("boots")).exists()), "it starts");
+            let start = std::time::Instant::now();
+            send_signal(tool.id(), "INT");
+            let finished = tool.finish(LIMIT);
+            let time = start.elapsed();
+            assert!(finished.stdout.contains("end: None, interrupted: Some(Interrupt)"), "{}", finished.stdout);
+            expect_nothing_left(&boots.folder, "after an interrupt");
+            time
+        };
+        // Five seconds are what a command has to end after a request.
+        assert_some_within(Duration::from_secs(5), time_to_end);
+    }
+}
+
 /// Path with little memory, for a fast start of its guest.
 const SMALL_PATH: &str = "[host.near]\n[host.far]\n[[link]]\nbetween = [\"near\", \"far\"]\nrate = \"10 Mbit/s\"\n\
                           delay = \"10 ms\"\n";
