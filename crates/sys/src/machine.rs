@@ -90,12 +90,13 @@ fn schedule(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
 }
 
 fn schedule_process(process: libc::pid_t, policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
+    // The system call itself: musl's function refuses with ENOSYS, as it would have to concern the whole process.
     // SAFETY: sched_param is integers, for which zero is a value. It lives through the call, which only reads it; 0 is
     // the calling thread.
     let answer = unsafe {
         let mut parameters: libc::sched_param = core::mem::zeroed();
         parameters.sched_priority = priority;
-        libc::sched_setscheduler(process, policy, &raw const parameters)
+        libc::syscall(libc::SYS_sched_setscheduler, process, policy, &raw const parameters)
     };
     check(answer).map(drop)
 }
