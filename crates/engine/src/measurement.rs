@@ -437,7 +437,6 @@ mod tests {
     use linerate_units::BitRate;
 
     use super::*;
-    use crate::resources::ResourceAccount;
     use crate::stream::ByteLimits;
 
     #[test]
@@ -504,16 +503,7 @@ mod tests {
     fn without_streams(parameters: TestParameters, phase: TestPhase) -> TestMeasurement {
         let waker = Arc::new(Waker::new().expect("eventfd"));
         let shared = Arc::new(SessionState::new(phase, ByteLimits::default(), waker));
-        let options = StreamOptions {
-            parameters: Arc::new(parameters),
-            file: None,
-            payload: Arc::default(),
-            cpu: None,
-            splits_blocks: true,
-            read_rate: None,
-            server_rate: None,
-            memory: ResourceAccount::default(),
-        };
+        let options = StreamOptions::plain(parameters);
         let pace = MeasurementIntervals { interval: None, sampling: Duration::from_secs(1) };
         TestMeasurement::start(Vec::new(), shared, &options, pace, None).expect("no thread to start")
     }

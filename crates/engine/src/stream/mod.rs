@@ -70,6 +70,23 @@ pub(crate) struct StreamOptions {
     pub(crate) memory: ResourceAccount,
 }
 
+#[cfg(test)]
+impl StreamOptions {
+    /// Options of a transfer with these parameters, without a file, an affinity or limits of the server.
+    pub(crate) fn plain(parameters: TestParameters) -> Self {
+        Self {
+            parameters: Arc::new(parameters),
+            file: None,
+            payload: Arc::default(),
+            cpu: None,
+            splits_blocks: true,
+            read_rate: None,
+            server_rate: None,
+            memory: ResourceAccount::default(),
+        }
+    }
+}
+
 impl ConnectedStream {
     /// A stream over a connected socket, not yet started.
     pub(crate) fn new(description: StreamDescription, socket: OwnedFd) -> Self {

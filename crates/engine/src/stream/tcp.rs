@@ -577,16 +577,7 @@ mod tests {
         shared.stop();
         let rate = Some(BitRate::from_bits_per_second(1e4));
         let parameters = TestParameters { rate, ..TestParameters::default() };
-        let options = StreamOptions {
-            parameters: Arc::new(parameters),
-            file: None,
-            payload: Arc::default(),
-            cpu: None,
-            splits_blocks: true,
-            read_rate: None,
-            server_rate: None,
-            memory: ResourceAccount::default(),
-        };
+        let options = StreamOptions::plain(parameters);
         let role = StreamRole::Sender;
         (StreamJob { socket: Arc::new(stream.into()), counters: Arc::default(), shared, options, role }, peer)
     }

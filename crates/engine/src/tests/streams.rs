@@ -15,7 +15,6 @@ use linerate_wire::udp::{CounterWidth, DatagramHeader};
 
 use super::support::{PATIENCE, Scratch};
 use crate::client_setup::describe;
-use crate::resources::ResourceAccount;
 use crate::stream::{
     ByteLimits, ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile, utilization,
 };
@@ -75,19 +74,6 @@ impl Running {
     }
 }
 
-fn options(parameters: TestParameters) -> StreamOptions {
-    StreamOptions {
-        parameters: Arc::new(parameters),
-        file: None,
-        payload: Arc::default(),
-        cpu: None,
-        splits_blocks: true,
-        read_rate: None,
-        server_rate: None,
-        memory: ResourceAccount::default(),
-    }
-}
-
 fn blocks(size: u64) -> TestParameters {
     TestParameters { block_size: ByteCount::new(size), repeating_payload: true, ..TestParameters::default() }
 }
@@ -110,7 +96,7 @@ fn each_method_sends_the_same_bytes() {
         let parameters = TestParameters { zero_copy, rate, ..blocks(block) };
         let (socket, mut reader) = tcp_pair();
         let total = 300_017;
-        let mut running = Running::start(socket, StreamRole::Sender, Some(total), &options(parameters));
+        let mut running = Running::start(socket, StreamRole::Sender, Some(total), &StreamOptions::plain(parameters));
         let mut data = vec![0; ByteCount::new(total).to_usize()];
         reader.read_exact(&mut data).expect("all bytes");
         assert!(running.wait().is_none());
@@ -129,7 +115,7 @@ fn a_file_is_sent_once_and_ends_the_stream() {
         let file = TransferFile::source(scratch.file("source")).expect("it exists");
         let parameters = TestParameters { zero_copy, ..blocks(8192) };
         let (socket, mut reader) = tcp_pair();
-        let with_file = StreamOptions { file: Some(Arc::new(file)), ..options(parameters) };
+        let with_file = StreamOptions { file: Some(Arc::new(file)), ..StreamOptions::plain(parameters) };
         let mut running = Running::start(socket, StreamRole::Sender, None, &with_file);
         let mut data = vec![0; content.len()];
         reader.read_exact(&mut data).expect("all bytes");
@@ -145,7 +131,7 @@ fn a_receiver_writes_what_it_receives() {
     let content = pattern(50_000, 50_000);
     let file = Arc::new(TransferFile::sink(scratch.file("sink")).expect("a writable directory"));
     let (socket, mut writer) = tcp_pair();
-    let with_file = StreamOptions { file: Some(Arc::clone(&file)), ..options(blocks(1000)) };
+    let with_file = StreamOptions { file: Some(Arc::clone(&file)), ..StreamOptions::plain(blocks(1000)) };
     let mut running = Running::start(socket, StreamRole::Receiver, Some(50_000), &with_file);
     writer.write_all(&content).expect("buffer space");
     assert!(running.wait().is_none());
@@ -156,11 +142,11 @@ fn a_receiver_writes_what_it_receives() {
 #[test]
 fn a_closed_connection_is_a_failure_of_its_role() {
     let (socket, writer) = tcp_pair();
-    let mut receiver = Running::start(socket, StreamRole::Receiver, None, &options(blocks(1000)));
+    let mut receiver = Running::start(socket, StreamRole::Receiver, None, &StreamOptions::plain(blocks(1000)));
     drop(writer);
     assert!(matches!(receiver.wait(), Some(StreamFailure::Closed)));
     let (socket, reader) = tcp_pair();
-    let mut sender = Running::start(socket, StreamRole::Sender, None, &options(blocks(1000)));
+    let mut sender = Running::start(socket, StreamRole::Sender, None, &StreamOptions::plain(blocks(1000)));
     drop(reader);
     assert!(matches!(sender.wait(), Some(StreamFailure::Write(_))));
 }
@@ -171,7 +157,7 @@ fn a_stream_of_datagrams_to_an_unreachable_port_ends() {
     drop(gone);
     let rate = Some(BitRate::from_bits_per_second(8e6));
     let parameters = TestParameters { protocol: TestProtocol::Udp, rate, ..blocks(1000) };
-    let mut sender = Running::start(socket, StreamRole::Sender, None, &options(parameters));
+    let mut sender = Running::start(socket, StreamRole::Sender, None, &StreamOptions::plain(parameters));
     let failure = sender.wait();
     assert!(
         matches!(&failure, Some(StreamFailure::Write(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused),
@@ -184,7 +170,7 @@ fn a_stopped_stream_has_not_failed() {
     for role in [StreamRole::Sender, StreamRole::Receiver] {
         let (socket, _peer) = tcp_pair();
         // The peer neither reads nor writes.
-        let mut running = Running::start(socket, role, None, &options(blocks(1000)));
+        let mut running = Running::start(socket, role, None, &StreamOptions::plain(blocks(1000)));
         running.shared.stop();
         running.stream.close();
         assert!(running.stream.counters.finished_at().is_some());
@@ -196,7 +182,7 @@ fn a_stopped_stream_has_not_failed() {
 fn joining_a_receiver_ends_its_wait_for_data() {
     let (socket, _peer) = tcp_pair();
     let mut same = socket.try_clone().expect("descriptors");
-    let mut running = Running::start(socket, StreamRole::Receiver, None, &options(blocks(1000)));
+    let mut running = Running::start(socket, StreamRole::Receiver, None, &StreamOptions::plain(blocks(1000)));
     running.shared.stop();
     running.stream.join();
     assert_eq!(same.read(&mut [0]).expect("no wait for data"), 0);
@@ -206,7 +192,7 @@ fn joining_a_receiver_ends_its_wait_for_data() {
 #[test]
 fn bytes_count_in_the_phase_in_which_they_arrive() {
     let (socket, mut writer) = tcp_pair();
-    let parameters = options(blocks(1000));
+    let parameters = StreamOptions::plain(blocks(1000));
     let mut running = Running::start_in(TestPhase::Omitted, socket, StreamRole::Receiver, Some(500), &parameters);
     writer.write_all(&[1; 3000]).expect("buffer space");
     let deadline = clock::monotonic_now() + PATIENCE;
@@ -232,7 +218,7 @@ fn datagrams_are_numbered_from_one_and_complete() {
         };
         let (socket, reader) = udp_pair();
         // The last of the datagrams is complete, though the limit is not a multiple of its size.
-        let mut running = Running::start(socket, StreamRole::Sender, Some(2950), &options(parameters));
+        let mut running = Running::start(socket, StreamRole::Sender, Some(2950), &StreamOptions::plain(parameters));
         let mut buffer = [0; 2048];
         for number in 1..=30 {
             let length = reader.recv(&mut buffer).expect("a datagram");
@@ -250,7 +236,7 @@ fn datagrams_are_numbered_from_one_and_complete() {
 fn a_udp_receiver_ends_at_its_limit_and_counts_what_it_got() {
     let (socket, writer) = udp_pair();
     let parameters = TestParameters { protocol: TestProtocol::Udp, ..blocks(100) };
-    let mut running = Running::start(socket, StreamRole::Receiver, Some(500), &options(parameters));
+    let mut running = Running::start(socket, StreamRole::Receiver, Some(500), &StreamOptions::plain(parameters));
     for number in [1, 2, 4, 3, 7] {
         let mut datagram = [0; 100];
         let header = DatagramHeader { sent_at: clock::monotonic_now(), number };

@@ -15,7 +15,6 @@ use linerate_wire::sequence::DatagramCounts;
 use super::support::PATIENCE;
 use crate::client_setup::describe;
 use crate::reservoir::CLIENT_SAMPLES;
-use crate::resources::ResourceAccount;
 use crate::stream::{ByteLimits, ConnectedStream, ReceivedPackets, SessionState, StreamOptions, TestPhase};
 use crate::tracked::TrackedStream;
 
@@ -179,16 +178,7 @@ fn a_sender_reports_what_the_kernel_measured() {
     let mut tracked = TrackedStream::new(stream, true, CLIENT_SAMPLES);
     tracked.start_counting();
     let parameters = TestParameters { block_size: ByteCount::new(1000), ..TestParameters::default() };
-    let options = StreamOptions {
-        parameters: Arc::new(parameters),
-        file: None,
-        payload: Arc::default(),
-        cpu: None,
-        splits_blocks: true,
-        read_rate: None,
-        server_rate: None,
-        memory: ResourceAccount::default(),
-    };
+    let options = StreamOptions::plain(parameters);
     let limits = ByteLimits { send: Some(ByteCount::new(200_000)), receive: None };
     let shared = Arc::new(SessionState::new(TestPhase::Counting, limits, Arc::new(Waker::new().expect("eventfd"))));
     tracked.stream.start(&shared, &options).expect("a thread");

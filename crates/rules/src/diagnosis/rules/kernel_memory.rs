@@ -29,7 +29,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let grown = |name: &str| [("sender", evidence.sender_counter(name)), ("receiver", evidence.receiver_counter(name))];
     let is_grown = |name: &str| grown(name).iter().any(|(_, count)| count.is_some_and(|count| count > 0));
     let is_short = MEMORY_COUNTERS.iter().any(|name| !OF_ANY_SOCKET.contains(name) && is_grown(name));
-    // What the kernel drops of this transfer is sent again, and what it prunes closes the window.
+    // What the kernel drops of this transfer is retransmitted, and what it prunes closes the window.
     let waits = evidence.shares.is_some_and(|shares| shares.receive_window.get() >= MIN_LIMITED_SHARE);
     let is_met = waits || evidence.retransmits.is_none_or(|count| !count.is_zero());
     let all: Vec<String> = MEMORY_COUNTERS
