@@ -8,11 +8,13 @@ use hyper::body::Incoming;
 use hyper::header::USER_AGENT;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use linerate_documents::label::LabelledDocument;
+use linerate_documents::run::RunDocument;
 use linerate_engine::server::{ServiceAccess, ServiceRefusal};
 use linerate_history::result_log::RecentPage;
 use linerate_model::direction::Direction;
 use linerate_sys::clock;
 use linerate_units::{ByteCount, Port};
+use serde::Serialize;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -54,6 +56,13 @@ const PHASE_DURATION: Duration = Duration::from_secs(8);
 
 /// Shortest duration of a phase.
 const MIN_PHASE_DURATION: Duration = Duration::from_secs(1);
+
+/// Answer to a browser's claims. Serialised directly: the run's code for a `Value` exists nowhere else.
+#[derive(Serialize)]
+struct KeptResult<'a> {
+    kept_as_run: Option<i64>,
+    run: LabelledDocument<'a, RunDocument>,
+}
 
 /// State of the web service.
 pub(crate) struct WebService {
@@ -208,17 +217,11 @@ impl WebService {
         let is_measured = record.phases.iter().any(|phase| !phase.bytes().is_zero());
         let keeps = is_measured && self.keeps_results && self.kept.admits(session.client, now);
         let kept = self.hand_over(session.number(), &run, keeps, is_measured).await;
-        response::json(StatusCode::OK, &json!({ "kept_as_run": kept, "run": LabelledDocument::run(&run) }))
+        response::json(StatusCode::OK, &KeptResult { kept_as_run: kept, run: LabelledDocument::run(&run) })
     }
 
     /// Hands a run to the observer, on a thread that may wait for the disk; returns its number in the history.
-    async fn hand_over(
-        &self,
-        number: u64,
-        run: &linerate_documents::run::RunDocument,
-        keeps: bool,
-        is_measured: bool,
-    ) -> Option<i64> {
+    async fn hand_over(&self, number: u64, run: &RunDocument, keeps: bool, is_measured: bool) -> Option<i64> {
         if !is_measured {
             return None;
         }

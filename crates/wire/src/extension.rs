@@ -116,9 +116,8 @@ fn unpack(packed: &str) -> Result<Vec<IntervalReport>, UnreadableMessage> {
     let bytes = BASE64.decode(packed).map_err(UnreadableMessage::new)?;
     let mut document = Vec::new();
     ZlibDecoder::new(&*bytes).take(MAX_UNPACKED).read_to_end(&mut document).map_err(UnreadableMessage::new)?;
-    let all: Vec<Value> = serde_json::from_slice(&document).map_err(UnreadableMessage::new)?;
-    let read = all.into_iter().map(|report| current::<far::FarInterval>(Some(report)));
-    read.filter_map(|report| report.map(|report| report.map(|report| report.report)).transpose()).collect()
+    let all: Vec<Value> = json::from_slice(&document).map_err(UnreadableMessage::new)?;
+    all.into_iter().filter_map(|report| current(Some(report)).transpose()).collect()
 }
 
 impl ExtensionMessage {
@@ -141,17 +140,17 @@ impl ExtensionMessage {
 
     /// Decodes a message without its marker and length; `None` for an unknown kind.
     pub fn decode(document: &[u8]) -> Result<Option<Self>, UnreadableMessage> {
-        let envelope: ExtensionEnvelope = serde_json::from_slice(document).map_err(UnreadableMessage::new)?;
+        let envelope: ExtensionEnvelope = json::from_slice(document).map_err(UnreadableMessage::new)?;
         if let Some(hello) = envelope.hello {
             return Ok(Some(Self::Hello(hello)));
         }
-        if let Some(interval) = current::<far::FarInterval>(envelope.interval)? {
-            return Ok(Some(Self::Interval(interval.report)));
+        if let Some(report) = current(envelope.interval)? {
+            return Ok(Some(Self::Interval(report)));
         }
         if let Some(packed) = envelope.intervals {
             return Ok(Some(Self::Intervals(unpack(&packed)?)));
         }
-        Ok(current::<far::FarClosing>(envelope.end)?.map(|closing| Self::End(closing.end)))
+        Ok(current(envelope.end)?.map(Self::End))
     }
 }
 

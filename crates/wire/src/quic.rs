@@ -16,6 +16,7 @@
 use core::fmt::Write as _;
 use core::time::Duration;
 
+use linerate_model::json;
 use linerate_model::quic::{QuicCongestionControl, QuicEnd};
 use linerate_units::serde::Nanoseconds;
 use linerate_units::{ByteCount, Port};
@@ -217,7 +218,7 @@ impl QuicRequest {
 
     /// Decodes a request without its length.
     pub fn decode(document: &[u8]) -> Result<Self, UnreadableMessage> {
-        let request: Self = serde_json::from_slice(document).map_err(UnreadableMessage::new)?;
+        let request: Self = json::from_slice(document).map_err(UnreadableMessage::new)?;
         match &request {
             Self::Up(order) | Self::Down(order) => order.check().map_err(UnreadableMessage::new)?,
             Self::Echo => {}
@@ -236,7 +237,7 @@ impl QuicReply {
 
     /// Decodes a reply without its length.
     pub fn decode(document: &[u8]) -> Result<Self, UnreadableMessage> {
-        serde_json::from_slice(document).map_err(UnreadableMessage::new)
+        json::from_slice(document).map_err(UnreadableMessage::new)
     }
 }
 

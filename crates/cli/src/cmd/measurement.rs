@@ -270,7 +270,7 @@ fn print_labelled(document: &impl Serialize) {
 
 /// Publishes a document as an event of `--json-stream`; returns false when its reader is gone.
 pub(crate) fn publish_document(event: EventKind, document: &impl Serialize) -> bool {
-    match serde_json::to_value(document) {
+    match json::to_value(document) {
         Ok(document) => progress::publish(ProgressEvent { document: Some(document), ..ProgressEvent::new(event) }),
         Err(cause) => {
             console::error(&format!("writing the result as JSON: {cause}"), None);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use linerate_documents::run::RunDocument;
 use linerate_export::{Exposition, HttpRequest};
 use linerate_fleet::is_plain_host;
+use linerate_model::json;
 use linerate_sys::clock::monotonic_now;
 use linerate_sys::{command, process};
 
@@ -121,7 +122,7 @@ impl ProbeService {
         let arguments = ["--no-history", "path", "--no-capacity", "--count", PACKETS, "--json", address];
         let output = command::run(&self.program, &arguments, None, timeout);
         let document = output.ok().filter(|output| output.status.success());
-        let run: Option<RunDocument> = document.and_then(|output| serde_json::from_slice(&output.stdout).ok());
+        let run: Option<RunDocument> = document.and_then(|output| json::from_slice(&output.stdout).ok());
         page(run.as_ref(), module, monotonic_now() - start)
     }
 }

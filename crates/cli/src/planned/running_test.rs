@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
 use linerate_documents::fleet_result::FleetResult;
+use linerate_model::json;
 use linerate_sys::file_lock::{self, FileLock};
 
 use super::PlannedTest;
@@ -41,7 +42,7 @@ impl RunningTest {
             let file = entry.path();
             let lock = file_lock::try_lock(&file).ok().flatten()?;
             // One that was killed before it had written it measured nothing.
-            let result = std::fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            let result = std::fs::read(&file).ok().and_then(|text| json::from_slice(&text).ok());
             Some((Self { file, _lock: lock }, result))
         });
         left.collect()

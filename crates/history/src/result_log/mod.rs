@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_documents::fleet_result::FleetResult;
 use linerate_documents::label::{DocumentKind, LabelledDocument};
+use linerate_model::json;
 use linerate_units::WallTime;
 
 use crate::{HistoryError, HistoryLocation, utc_time};
@@ -213,7 +214,7 @@ fn line(result: &FleetResult) -> io::Result<Vec<u8>> {
 }
 
 fn parse(line: &[u8]) -> Option<FleetResult> {
-    serde_json::from_slice(line).ok()
+    json::from_slice(line).ok()
 }
 
 /// Appends with one call of the system, after the end of a line that was cut off.

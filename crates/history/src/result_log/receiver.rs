@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use linerate_documents::fleet_result::FleetResult;
+use linerate_model::json;
 use linerate_units::WallTime;
 use serde::{Deserialize, Serialize};
 
@@ -169,7 +170,7 @@ fn read_results(
 /// `None` without the file, and for one that a crash left empty: results are rather sent twice than never.
 fn read_position(file: &Path) -> Result<Option<Position>, ResultLogError> {
     match std::fs::read(file) {
-        Ok(text) => Ok(serde_json::from_slice(&text).ok()),
+        Ok(text) => Ok(json::from_slice(&text).ok()),
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
         Err(cause) => Err(ResultLogError::new("reading the position", file)(cause)),
     }

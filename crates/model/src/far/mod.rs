@@ -141,8 +141,8 @@ pub struct FarStreamEnd {
     pub dropped_in_host: Option<PacketCount>,
 }
 
-/// One interval of the remote host.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// One interval of the remote host, as it is written; a reader checks the schema, and reads the report alone.
+#[derive(Clone, Debug, Serialize)]
 pub struct FarInterval {
     /// Schema version ([`SCHEMA`]).
     pub schema: u32,
@@ -159,8 +159,8 @@ impl FarInterval {
     }
 }
 
-/// Closing message of the remote host.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Closing message of the remote host, as it is written; a reader checks the schema, and reads the report alone.
+#[derive(Clone, Debug, Serialize)]
 pub struct FarClosing {
     /// Schema version ([`SCHEMA`]).
     pub schema: u32,

@@ -1,5 +1,6 @@
 //! The messages and their frames.
 
+use linerate_model::json;
 use serde::{Deserialize, Serialize};
 
 use super::facts::FarFacts;
@@ -53,11 +54,7 @@ macro_rules! messages {
 
             /// Decodes a message without its marker and length; `None` for an unknown kind.
             pub fn decode(document: &[u8]) -> Result<Option<Self>, UnreadableMessage> {
-                // serde also reads a structure from an array of its values, which is not a valid message.
-                if document.trim_ascii_start().first() != Some(&b'{') {
-                    return Err(UnreadableMessage::new("is not a JSON object"));
-                }
-                let envelope: $envelope = serde_json::from_slice(document).map_err(UnreadableMessage::new)?;
+                let envelope: $envelope = json::from_slice(document).map_err(UnreadableMessage::new)?;
                 let mut found = None;
                 $(if let Some(content) = envelope.$key {
                     if found.is_some() {

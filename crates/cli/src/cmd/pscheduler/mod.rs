@@ -21,6 +21,7 @@ use linerate_fleet::pscheduler::{
     ParticipantRequest, RunInput, Specification, TestKind, can_run, duration_answer, merged_results, run_duration,
     run_output, tool_description,
 };
+use linerate_model::json;
 use linerate_sys::clock::{monotonic_now, realtime_now, sleep_until};
 use linerate_sys::host;
 use linerate_units::{MonotonicTime, Port, display};
@@ -153,7 +154,7 @@ fn command_line(arguments: &PschedulerArguments) -> Result<Vec<String>, MethodFa
     if !arguments.arguments.is_empty() {
         return Ok(arguments.arguments.clone());
     }
-    serde_json::from_value(input()?)
+    json::from_value(input()?)
         .map_err(|cause| MethodFailure::Input(format!("the standard input is not an array of strings: {cause}")))
 }
 
