@@ -92,6 +92,14 @@ impl Error {
         self
     }
 
+    /// Adds the value that a socket option was to have.
+    pub(crate) fn with_value(mut self, value: &str) -> Self {
+        if let Self::SocketOption { operation, .. } = &mut self {
+            *operation = format!("{operation} to {value:?}");
+        }
+        self
+    }
+
     /// The kernel's error; `None` when another program or this one refused.
     #[must_use]
     pub fn io_error(&self) -> Option<&io::Error> {

@@ -21,9 +21,9 @@ pub use packets::{
 };
 pub use probing::{set_close_by_reset, set_not_sent_low_water};
 pub use tcp::{
-    KeepaliveSettings, congestion, mss, saved_syn, set_congestion, set_keepalive, set_max_pacing_rate, set_mss,
-    set_no_delay, set_receive_timeout, set_reuse_address, set_reuse_port, set_save_syn, set_send_timeout,
-    set_user_timeout, set_zero_copy,
+    KeepaliveSettings, check_congestion, congestion, mss, saved_syn, set_congestion, set_keepalive,
+    set_max_pacing_rate, set_mss, set_no_delay, set_receive_timeout, set_reuse_address, set_reuse_port, set_save_syn,
+    set_send_timeout, set_user_timeout, set_zero_copy,
 };
 pub use udp::{
     set_busy_poll, set_receive_queue_overflow_counter, set_receive_timestamps, set_udp_gro, set_udp_segment,

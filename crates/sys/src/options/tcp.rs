@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use linerate_units::{BitRate, Mss};
+use socket2::{Domain, Socket, Type};
 
 use crate::error::{Error, Result};
 use crate::sockopt::{self, SocketOption, flag, get, set};
@@ -55,6 +56,7 @@ pub fn congestion(socket: &impl AsFd) -> Result<String> {
 pub fn set_congestion(socket: &impl AsFd, name: &str) -> Result<()> {
     sockopt::set_bytes(socket, CONGESTION, name.as_bytes()).map_err(|error| {
         error
+            .with_value(name)
             .hint_on(
                 libc::ENOENT,
                 "this host does not have it: `sysctl net.ipv4.tcp_available_congestion_control` lists what it has, \
@@ -65,6 +67,14 @@ pub fn set_congestion(socket: &impl AsFd, name: &str) -> Result<()> {
                 "only root may use it: `sysctl net.ipv4.tcp_allowed_congestion_control` lists those for all users",
             )
     })
+}
+
+/// Checks that [`set_congestion`] takes a name on this host.
+pub fn check_congestion(name: &str) -> Result<()> {
+    let open = |domain| Socket::new(domain, Type::STREAM, None);
+    let socket = open(Domain::IPV4).or_else(|_| open(Domain::IPV6));
+    let socket = socket.map_err(|cause| Error::system("opening a TCP socket", cause))?;
+    set_congestion(&socket, name)
 }
 
 /// The maximum segment size: as set, or on a connection as its path allows.

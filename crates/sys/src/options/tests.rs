@@ -30,7 +30,11 @@ fn congestion_control_by_name() {
     let error = set_congestion(&client, "no-such").expect_err("not there");
     assert_eq!(error.socket_option(), Some("TCP_CONGESTION"));
     assert_eq!(error.reason(), "No such file or directory");
+    let start = "setting the congestion control algorithm to \"no-such\" (TCP_CONGESTION): No such file or directory";
+    assert!(error.to_string().starts_with(start), "{error}");
     assert!(error.to_string().contains("tcp_available_congestion_control"), "{error}");
+    assert_eq!(check_congestion("no-such").expect_err("not there").to_string(), error.to_string());
+    check_congestion("reno").expect("every kernel has it");
     assert_eq!(congestion(&client).expect("TCP"), "reno", "unchanged");
 }
 

@@ -1,6 +1,7 @@
 //! Options of the transfer, after `--`: those of iperf3 that mean something here, with values that a transfer can have.
 
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
+use linerate_sys::options::check_congestion;
 use linerate_wire::parameters::MAX_TIME;
 
 use crate::console;
@@ -43,6 +44,10 @@ fn checked(transfer: &[String], command: &str) -> Result<TestParameters, String>
     }
     if parameters.end == EndCondition::Time(core::time::Duration::ZERO) {
         return Err(format!("-t: {}", time_rule()));
+    }
+    if let Some(name) = &parameters.congestion {
+        // The path takes half a minute, at whose end no transfer would begin.
+        check_congestion(name).map_err(|cause| cause.to_string())?;
     }
     Ok(parameters)
 }
@@ -113,7 +118,7 @@ mod tests {
             let error = check(line).expect_err(line);
             assert!(error.starts_with(typed) && error.ends_with(range), "{line}: {error}");
         }
-        for (line, seconds) in [("-t 5", 5), ("-P4 -Rt30", 30), ("--time=86400 -C cubic", 86_400), ("", 10)] {
+        for (line, seconds) in [("-t 5", 5), ("-P4 -Rt30", 30), ("--time=86400 -C reno", 86_400), ("", 10)] {
             let end = check(line).expect(line).end;
             assert_eq!(end, EndCondition::Time(Duration::from_secs(seconds)), "{line}");
         }
@@ -137,6 +142,6 @@ mod tests {
         assert!(check("-u").is_err_and(|error| error.contains("needs TCP")));
         assert!(check("--bidir").is_err_and(|error| error.contains("omit --bidir")));
         // Values are not options.
-        assert!(check("-C cubic -w 64K -P 2 -Z --fq-rate 95M -n 1M").is_ok());
+        assert!(check("-C reno -w 64K -P 2 -Z --fq-rate 95M -n 1M").is_ok());
     }
 }
