@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU32;
 
-use clap::CommandFactory;
-use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
+use clap::{Arg, ArgAction, Command, CommandFactory, ValueHint};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 use linerate_documents::shaper_persistence::ShaperManager;
@@ -14,6 +14,7 @@ use linerate_operate::shaping::persist;
 use linerate_shape::back_ends::BackEndId;
 
 use crate::app::CliArguments;
+use crate::iperf3::args::options::{OptionArgument, SECTIONS};
 
 /// Environment variable by which a shell's script asks for completions.
 const VARIABLE: &str = "LINERATE_COMPLETE";
@@ -24,9 +25,28 @@ const MAX_RUNS: NonZeroU32 = NonZeroU32::new(50).expect("not zero");
 /// Answers a shell that asks for completions; returns false when none does.
 pub(crate) fn answer(arguments: impl Iterator<Item = OsString>) -> bool {
     let directory = std::env::current_dir().ok();
-    let asked = CompleteEnv::with_factory(CliArguments::command).var(VARIABLE);
+    let command = || CliArguments::command().mut_subcommand("iperf3", |given| iperf3_options(&given));
+    let asked = CompleteEnv::with_factory(command).var(VARIABLE);
     // A shell has no use for an error.
     std::env::var_os(VARIABLE).is_some() && asked.try_complete(arguments, directory.as_deref()).unwrap_or(true)
+}
+
+/// Gives `linerate iperf3` the options that it parses itself.
+fn iperf3_options(given: &Command) -> Command {
+    // An argument of its own with the name of the global one is in place of it: iperf3 has no such option.
+    let hidden = Arg::new("no_history").long("no-history").help("No option of iperf3").hide(true);
+    let command = Command::default().name("iperf3").disable_help_flag(true).disable_version_flag(true).arg(hidden);
+    let command = command.about(given.get_about().cloned().unwrap_or_default());
+    SECTIONS.iter().flat_map(|section| section.options).fold(command, |command, option| {
+        let arg = Arg::new(option.long).long(option.long).help(option.help);
+        let arg = option.short.into_iter().fold(arg, Arg::short);
+        command.arg(match option.argument {
+            OptionArgument::None => arg.action(ArgAction::Count),
+            OptionArgument::Optional(_) => arg.num_args(0..=1).require_equals(true),
+            OptionArgument::Required(_) if option.long == "client" => arg.add(ArgValueCompleter::new(hosts)),
+            OptionArgument::Required(_) => arg.value_hint(ValueHint::AnyPath),
+        })
+    })
 }
 
 /// Script for a shell.
@@ -143,7 +163,7 @@ fn words<'a>(current: &OsStr, words: impl Iterator<Item = &'a str>) -> Vec<Compl
 pub(crate) fn commands(current: &OsStr) -> Vec<CompletionCandidate> {
     let app = CliArguments::command();
     let shown = app.get_subcommands().filter(|command| !command.is_hide_set());
-    let text = |command: &clap::Command| command.get_about().map(ToString::to_string).unwrap_or_default();
+    let text = |command: &Command| command.get_about().map(ToString::to_string).unwrap_or_default();
     matching(
         current,
         shown.map(|command| (command.get_name().to_owned(), text(command))).collect::<Vec<_>>().into_iter(),

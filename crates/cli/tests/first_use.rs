@@ -126,6 +126,9 @@ fn completions_know_paths_formats_roles_and_runs() {
         (&["history", "trend", "goodput_u"], &["goodput_up"]),
         (&["man", "wat"], &["watch"]),
         (&["load", "far", "--no-l"], &["--no-live"]),
+        (&["iperf3", "--get-s"], &["--get-server-output"]),
+        (&["iperf3", "-c", "127"], &["127.0.0.1"]),
+        (&["iperf3", "--no-"], &["--no-fq-socket-pacing", "--no-delay"]),
     ] {
         assert_eq!(completions(&scratch, words), expected, "{words:?}");
     }

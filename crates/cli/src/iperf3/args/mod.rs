@@ -11,7 +11,7 @@ pub(crate) mod command;
 mod draft;
 mod error;
 mod getopt;
-pub(super) mod options;
+pub(crate) mod options;
 #[cfg(test)]
 mod tests;
 mod value;
