@@ -60,6 +60,8 @@ dist)
     require busybox busybox-static
     require umoci umoci
     require skopeo skopeo
+    # The static program runs the lab.
+    lab require
     [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || required+=(debian-archive-keyring)
     python3 -c 'import ensurepip' 2>/dev/null || required+=(python3-venv)
     ;;

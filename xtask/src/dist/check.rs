@@ -21,13 +21,14 @@ struct PackageCheck {
 }
 
 /// Checks in the order of their duration.
-const CHECKS: [PackageCheck; 8] = [
+const CHECKS: [PackageCheck; 9] = [
     PackageCheck { name: "digests", run: digests },
     PackageCheck { name: "flake and formula", run: recipes },
     PackageCheck { name: "systemd-analyze", run: unit },
     PackageCheck { name: "rpmlint", run: rpmlint },
     PackageCheck { name: "lintian", run: lintian },
     PackageCheck { name: "no directory of this machine", run: no_local_directory },
+    PackageCheck { name: "the lab", run: lab },
     PackageCheck { name: "Debian: install, upgrade, purge", run: debian_system },
     PackageCheck { name: "other systems", run: systems },
 ];
@@ -158,6 +159,19 @@ fn no_local_directory(packages: &CheckedPackages<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The static program runs the lab: functions of musl that only answer ENOSYS are seen nowhere else.
+fn lab(packages: &CheckedPackages<'_>) -> Result<()> {
+    if !packages.is_static() {
+        return Ok(());
+    }
+    let program = packages.tree(Platform::of_this_machine()?).join("bin/linerate");
+    let command = |arguments: &str| {
+        tools::run(Command::new(&program).args(arguments.split(' ')).stdout(std::process::Stdio::null()))
+    };
+    command("lab kernel build")?;
+    command("--no-history test lab:rate=10M,rtt=10ms -t 1")
 }
 
 /// The .deb in a fresh Debian, with one of the next revision to upgrade to.
