@@ -114,7 +114,7 @@ fn a_transfer_between_two_participants_has_a_result_with_its_verdict() {
         });
         let merged = result("throughput", spec, 2);
         let rate = number(&merged, "/summary/summary/throughput-bits");
-        // Both ends count at least what a busy host lets through, and no more than was asked for.
+        // A busy host carries less than is asked for, and its receiver's time ends later.
         assert!((2e8..4.4e8).contains(&rate), "{rate}");
         let received = number(&merged, "/summary/summary/receiver-throughput-bits");
         assert!((0.5..1.1).contains(&(received / rate)), "{rate} sent, {received} received");

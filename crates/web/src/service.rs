@@ -57,7 +57,7 @@ const PHASE_DURATION: Duration = Duration::from_secs(8);
 /// Shortest duration of a phase.
 const MIN_PHASE_DURATION: Duration = Duration::from_secs(1);
 
-/// Answer to a browser's claims. Serialised directly: the run's code for a `Value` exists nowhere else.
+/// Answer to a browser's claims. A `Value` of the run would need a second serialiser of all documents.
 #[derive(Serialize)]
 struct KeptResult<'a> {
     kept_as_run: Option<i64>,

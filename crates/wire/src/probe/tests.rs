@@ -267,6 +267,7 @@ fn wrong_types_are_refused_and_unknown_names_skipped() {
         r#"{"stop":{}}"#,
         r#"{"stop":{"stream":1},"collect":{"stream":1}}"#,
         r#"{"stop":{"stream":1},"stop":{"stream":1}}"#,
+        r#"{"stop":{"stream":1},"newer":1,"newer":2}"#,
         r#"{"receive":{"stream":1000,"detail":"all"}}"#,
     ] {
         assert!(StreamRequest::decode(text.as_bytes()).is_err(), "{text}");

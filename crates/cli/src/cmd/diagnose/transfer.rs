@@ -142,6 +142,8 @@ mod tests {
         assert!(check("-u").is_err_and(|error| error.contains("needs TCP")));
         assert!(check("--bidir").is_err_and(|error| error.contains("omit --bidir")));
         // Values are not options.
+        let unknown = check("-C no-such").expect_err("no host has it");
+        assert!(unknown.contains("\"no-such\" (TCP_CONGESTION)"), "{unknown}");
         assert!(check("-C reno -w 64K -P 2 -Z --fq-rate 95M -n 1M").is_ok());
     }
 }
