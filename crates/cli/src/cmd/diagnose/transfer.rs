@@ -22,8 +22,7 @@ const FLAGS: &str = "46RZNVJdu";
 /// The transfer that is asked for, for this command.
 pub(crate) fn parameters(transfer: &[String], command: &str) -> Result<TestParameters, ExitStatus> {
     checked(transfer, command).map_err(|text| {
-        let advice = format!("`linerate {command} --help` shows the position of the transfer's options");
-        console::error(&format!("{text}\n{advice}"), None);
+        console::error(&text, None);
         ExitStatus::Unable
     })
 }
@@ -35,7 +34,8 @@ fn checked(transfer: &[String], command: &str) -> Result<TestParameters, String>
         }
     }
     check_time(transfer)?;
-    let parameters = iperf3::transfer(transfer)?;
+    let parameters = iperf3::transfer(transfer)
+        .map_err(|text| format!("{text}\n`linerate {command} --help` shows the position of the transfer's options"))?;
     if parameters.protocol == TestProtocol::Udp {
         return Err(format!("{command} needs TCP: UDP has no window and no congestion control"));
     }
