@@ -11,7 +11,7 @@ use crate::support::Scratch;
 use crate::support::namespace::Namespace;
 use crate::support::process::{FinishedChild, Process, eventually, run};
 
-pub(crate) const LIMIT: Duration = Duration::from_secs(300);
+pub(crate) const LIMIT: Duration = Duration::from_secs(900);
 
 /// Linux programs of this host without debug information: what is copied is a tenth of the size.
 pub(crate) fn stripped() -> &'static str {
