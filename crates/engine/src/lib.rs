@@ -12,8 +12,6 @@
 pub mod baseline;
 mod budget;
 pub mod client;
-mod client_setup;
-mod client_turns;
 mod control;
 mod course;
 pub mod diagnose;

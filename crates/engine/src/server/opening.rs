@@ -9,7 +9,7 @@ use linerate_sys::options;
 use linerate_units::ByteCount;
 use linerate_wire::error::ErrorCode;
 
-use crate::client_setup::{describe, setup_error};
+use crate::client::setup::{describe, setup_error};
 use crate::error::{Error, Result};
 use crate::reservoir::SERVER_SAMPLES;
 use crate::resources::STREAM_MEMORY;

@@ -18,7 +18,7 @@ use linerate_sys::{options, tcp_info};
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
 use super::tcp::MAX_COPY;
-use crate::client_setup::DATA_TIMEOUT;
+use crate::client::setup::DATA_TIMEOUT;
 
 /// Threshold of one receiver, and what it has read since the last change.
 pub(super) struct LowWaterMark {

@@ -14,7 +14,7 @@ use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount};
 use linerate_wire::udp::{CounterWidth, DatagramHeader};
 
 use super::support::{PATIENCE, Scratch};
-use crate::client_setup::describe;
+use crate::client::setup::describe;
 use crate::stream::{
     ByteLimits, ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile, utilization,
 };

@@ -13,7 +13,7 @@ use linerate_units::{BlockCount, ByteCount, MonotonicTime, PacketCount, StreamCo
 use linerate_wire::sequence::DatagramCounts;
 
 use super::support::PATIENCE;
-use crate::client_setup::describe;
+use crate::client::setup::describe;
 use crate::reservoir::CLIENT_SAMPLES;
 use crate::stream::{ByteLimits, ConnectedStream, ReceivedPackets, SessionState, StreamOptions, TestPhase};
 use crate::tracked::TrackedStream;

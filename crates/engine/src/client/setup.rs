@@ -15,7 +15,7 @@ use linerate_units::{MonotonicTime, Port};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::udp::{self, CounterWidth};
 
-use crate::client::ClientOptions;
+use super::ClientOptions;
 use crate::control::ControlConnection;
 use crate::error::{Error, Result};
 use crate::stream::ConnectedStream;

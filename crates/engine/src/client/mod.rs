@@ -1,45 +1,50 @@
 //! The client: connects, negotiates a test, runs it, and merges the results.
 
+mod connect;
+mod exchange;
+mod limits;
+mod options;
+pub(crate) mod setup;
+mod turns;
+
 use core::time::Duration;
-use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use linerate_model::address_family::AddressFamily;
 use linerate_model::event::{ConnectionEstablished, TestEvent, TestRequest, TestStart};
-use linerate_model::parameters::{CpuIndex, EndCondition, TestDirection, TestParameters, TestProtocol};
-use linerate_model::report::{FarReport, TestTermination};
-use linerate_model::sample::IntervalReport;
-use linerate_model::stream::{EndpointRole, StreamRole};
-use linerate_sys::net::{self, ConnectOptions, SocketSettings};
-use linerate_sys::options::{self, KeepaliveSettings};
+use linerate_model::parameters::{TestParameters, TestProtocol};
+use linerate_model::stream::EndpointRole;
+use linerate_sys::net;
+use linerate_sys::options as socket_options;
 use linerate_sys::poll::{self, PollInterest, PollItem, Waker};
 use linerate_sys::signals::InterruptSignals;
-use linerate_sys::{clock, host, tcp_info};
+use linerate_sys::{clock, tcp_info};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Port};
-use linerate_wire::ControlDeadlines;
-use linerate_wire::authentication::{self, RsaPadding};
+use linerate_wire::authentication;
 use linerate_wire::client::{ClientAction, ClientEvent, ClientMachine};
-use linerate_wire::cookie::{self, AdmissionKey, Cookie};
+use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ErrorCode;
-use linerate_wire::extension::{ExtensionMessage, ServerHello, TLS_DATA_FEATURE};
+use linerate_wire::extension::{ServerHello, TLS_DATA_FEATURE};
 use linerate_wire::failure::ControlFailure;
 use linerate_wire::parameters::{self, ParametersExtra};
 use linerate_wire::results;
 
-pub use crate::client_turns::{PriorContact, retry_while_busy};
-use crate::host_watch::HostWatch;
+pub(crate) use connect::tls_error;
+pub(crate) use limits::byte_limits;
+pub use options::{ClientOptions, MAX_EXACT_TIME, STALL_TIMEOUT, UserCredentials};
+pub use turns::{PriorContact, retry_while_busy};
 
-use crate::client_setup::StreamOpening;
+use connect::{AUTHORIZATION_ADVICE, connect_control, new_cookie, open_file, tls_client};
+use setup::StreamOpening;
+
 use crate::control::{ControlConnection, ControlRead};
 use crate::error::{Error, Result};
+use crate::host_watch::HostWatch;
 use crate::measurement::{MeasurementIntervals, TestMeasurement, watch_host};
-use crate::outcome::{self, PeerReport};
-use crate::probe::ProbeTarget;
+use crate::outcome::PeerReport;
 use crate::resources::ResourceAccount;
-use crate::stream::{ByteLimits, ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile};
-use crate::tls::{ConnectionUse, TlsClient, TlsClientOptions, TlsError};
+use crate::stream::{ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile};
+use crate::tls::{ConnectionUse, TlsClient};
 
 /// iperf3 version whose wire profile this is, announced to the server, which ignores it.
 const WIRE_PROFILE: &str = "3.21";
@@ -49,118 +54,6 @@ const SAMPLING: Duration = Duration::from_millis(10);
 
 /// After a stream has failed, the server has this long to send the reason on the control connection.
 const REASON_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// Shortest interval of reports (`-i`) in iperf3 and linerate.
-const MIN_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Allowance for a server's clock that runs ahead, and for its short last interval.
-const MAX_FAR_CLOCK_LEAD: Duration = Duration::from_secs(1);
-
-/// Receive timeout of a client: a server that is alive sends within it, even on slow paths.
-const DEFAULT_RECEIVE_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Default of [`ClientOptions::stall_timeout`]: iperf3's `--rcv-timeout`.
-pub const STALL_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// Default of [`ClientOptions::max_exact_time`]: iperf3's longest `-t`.
-pub const MAX_EXACT_TIME: Duration = Duration::from_secs(86_400);
-
-/// Parameters of a client test.
-#[derive(Clone, Debug)]
-pub struct ClientOptions {
-    /// The server, by name or address.
-    pub host: String,
-    /// Its port.
-    pub port: Port,
-    /// Address families to use.
-    pub family: Option<AddressFamily>,
-    /// Address to connect from (`-B`).
-    pub bind: Option<IpAddr>,
-    /// Interface to use (`--bind-dev`).
-    pub device: Option<String>,
-    /// Port of the first data stream; the others follow it (`--cport`).
-    pub client_port: Option<Port>,
-    /// The test. Its block size counts only when [`ClientOptions::block_size_given`] is set.
-    pub parameters: TestParameters,
-    /// True when the user chose the block size. If not, UDP uses the MSS of the control connection.
-    pub block_size_given: bool,
-    /// Time between interval reports; `None` for none.
-    pub interval: Option<Duration>,
-    /// Time limit for connecting; `None` is the system's.
-    pub connect_timeout: Option<Duration>,
-    /// A receiving client gives up when nothing arrives for this long (`--rcv-timeout`); `None`: never.
-    pub receive_timeout: Option<Duration>,
-    /// `TCP_USER_TIMEOUT` (`--snd-timeout`).
-    pub send_timeout: Option<Duration>,
-    /// Keepalive of the control connection (`--cntl-ka`).
-    pub keepalive: Option<KeepaliveSettings>,
-    /// Key of a server that serves only this client.
-    pub key: Option<AdmissionKey>,
-    /// TLS of the conversation; `None` is none.
-    pub tls: Option<Arc<TlsClientOptions>>,
-    /// Credentials for a server that requires authentication.
-    pub credentials: Option<UserCredentials>,
-    /// File to send from or receive into (`-F`).
-    pub file: Option<PathBuf>,
-    /// Processor to run on (`-A`).
-    pub cpu: Option<CpuIndex>,
-    /// Time limits of the control connection.
-    pub deadlines: ControlDeadlines,
-    /// A test whose end is not a time fails when no data moves for this long.
-    pub stall_timeout: Duration,
-    /// Longest test that ends after a number of bytes or blocks: a server may take a byte per second.
-    pub max_exact_time: Duration,
-}
-
-impl ClientOptions {
-    /// A test with iperf3's defaults, but with a receive timeout; `block_size_given` and all other fields may be
-    /// changed.
-    #[must_use]
-    pub fn new(target: &ProbeTarget, parameters: TestParameters, interval: Option<Duration>) -> Self {
-        Self {
-            host: target.address().to_owned(),
-            port: target.port,
-            family: target.family,
-            bind: target.bind,
-            device: target.device.clone(),
-            client_port: None,
-            parameters,
-            block_size_given: false,
-            interval,
-            connect_timeout: target.connect_timeout,
-            receive_timeout: Some(DEFAULT_RECEIVE_TIMEOUT),
-            send_timeout: None,
-            keepalive: None,
-            key: target.key,
-            tls: target.tls.clone(),
-            credentials: None,
-            file: None,
-            cpu: None,
-            deadlines: ControlDeadlines::default(),
-            stall_timeout: STALL_TIMEOUT,
-            max_exact_time: MAX_EXACT_TIME,
-        }
-    }
-}
-
-/// A user of a server that asks for authentication.
-#[derive(Clone)]
-pub struct UserCredentials {
-    /// Name.
-    pub user: String,
-    /// Password.
-    pub password: String,
-    /// The server's public key, PEM.
-    pub public_key: String,
-    /// RSA padding.
-    pub padding: RsaPadding,
-}
-
-impl core::fmt::Debug for UserCredentials {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
-    }
-}
 
 /// Result of a run.
 #[derive(Debug)]
@@ -400,7 +293,7 @@ impl<'a> ClientDriver<'a> {
             side: EndpointRole::Client,
             host: self.options.host.clone(),
             port: port.unwrap_or(self.options.port),
-            control_mss: options::mss(control).ok(),
+            control_mss: socket_options::mss(control).ok(),
             session: None,
             request: Some(Box::new(TestRequest {
                 at: clock::realtime_now(),
@@ -417,7 +310,7 @@ impl<'a> ClientDriver<'a> {
         if self.parameters.protocol != TestProtocol::Udp {
             return;
         }
-        let mss = options::mss(self.control.stream()).ok();
+        let mss = socket_options::mss(self.control.stream()).ok();
         if !self.options.block_size_given {
             let derived = mss.map_or(parameters::DEFAULT_UDP_BLOCK_SIZE, linerate_units::Mss::byte_count);
             Arc::make_mut(&mut self.parameters).block_size = derived;
@@ -468,7 +361,7 @@ impl<'a> ClientDriver<'a> {
         };
         let extra = ParametersExtra {
             authentication_token: token,
-            congestion_used: options::congestion(self.control.stream()).ok(),
+            congestion_used: socket_options::congestion(self.control.stream()).ok(),
             client_version: WIRE_PROFILE,
             announces_linerate: peer.is_some(),
         };
@@ -540,8 +433,8 @@ impl<'a> ClientDriver<'a> {
             at: clock::realtime_now(),
             streams: streams.iter().map(|stream| stream.description.clone()).collect(),
             interval: self.options.interval,
-            send_buffer: first.and_then(|stream| options::send_buffer(stream).ok()),
-            receive_buffer: first.and_then(|stream| options::receive_buffer(stream).ok()),
+            send_buffer: first.and_then(|stream| socket_options::send_buffer(stream).ok()),
+            receive_buffer: first.and_then(|stream| socket_options::receive_buffer(stream).ok()),
             derived_block_size: self.derived_block_size,
             tls_data: first.and_then(ConnectedStream::tls_properties),
             target_rate: self.parameters.rate.unwrap_or(BitRate::ZERO),
@@ -575,30 +468,6 @@ impl<'a> ClientDriver<'a> {
         Err(error)
     }
 
-    /// Limit by which a server ends the test in spite of itself: `--rcv-timeout` for a client that only receives, and, in
-    /// a test whose end is not a time, [`ClientOptions::stall_timeout`] and the longest test of iperf3.
-    fn expired_limit(&mut self, now: MonotonicTime) -> Option<Error> {
-        let measurement = self.measurement.as_mut()?;
-        let stalled = measurement.stalled_for(now);
-        let receives = self.parameters.direction == TestDirection::Reverse;
-        if self.options.receive_timeout.is_some_and(|limit| receives && stalled >= limit) {
-            return Some(Error::new(ErrorCode::IDLE_RECEIVER));
-        }
-        if self.parameters.end.time_limit().is_some() {
-            return None;
-        }
-        if stalled >= self.options.stall_timeout {
-            let detail = format!("no data moved for {} s", self.options.stall_timeout.as_secs_f64());
-            return Some(Error::new(ErrorCode::STREAM_WRITE).with_detail(detail));
-        }
-        let is_exact = !matches!(self.parameters.end, EndCondition::Time(_));
-        let longest = self.options.max_exact_time;
-        (is_exact && measurement.wall_time(now) >= longest).then(|| {
-            let detail = format!("not complete after {} s", longest.as_secs_f64());
-            Error::new(ErrorCode::TEST_DURATION_EXPIRED).with_detail(detail)
-        })
-    }
-
     fn end_measurement(&mut self) {
         if let Some(measurement) = self.measurement.as_mut().filter(|_| !self.over) {
             let observer = &mut *self.observer;
@@ -606,88 +475,6 @@ impl<'a> ClientDriver<'a> {
         }
         self.over = true;
     }
-
-    fn give_results(&mut self) {
-        self.end_measurement();
-        let Some(measurement) = &mut self.measurement else { return };
-        measurement.stop_and_join();
-        let results = outcome::results(measurement);
-        (self.observer)(&TestEvent::Debug(format!("send_results:\n{}", results::encode(&results))));
-        self.handle(ClientEvent::Results(results));
-    }
-
-    fn handle_far_message(&mut self, message: ExtensionMessage) {
-        let version = self.hello.as_ref().map(|hello| hello.version.clone()).unwrap_or_default();
-        let far = self.peer.far.get_or_insert_with(|| FarReport { version, ..FarReport::default() });
-        match message {
-            ExtensionMessage::Hello(_) => {}
-            ExtensionMessage::Interval(report) => self.handle_far_interval(report),
-            ExtensionMessage::Intervals(reports) => reports.into_iter().for_each(|one| self.handle_far_interval(one)),
-            ExtensionMessage::End(end) => {
-                far.overlapping_tests = end.overlapping_tests;
-                far.host = end.host.as_deref().cloned();
-                self.peer.end = Some(end);
-            }
-        }
-    }
-
-    fn handle_far_interval(&mut self, report: IntervalReport) {
-        if !self.expects_far_interval(&report) {
-            return;
-        }
-        if let Some(far) = &mut self.peer.far {
-            far.intervals.push(report.clone());
-        }
-        (self.observer)(&TestEvent::FarInterval(report));
-    }
-
-    /// True when a server may report one more interval: surplus ones are dropped, whatever their number.
-    fn expects_far_interval(&self, report: &IntervalReport) -> bool {
-        let Some(measurement) = &self.measurement else { return false };
-        let so_far = self.peer.far.as_ref().map_or(0, |far| far.intervals.len());
-        let lasted = measurement.wall_time(clock::monotonic_now()) + MAX_FAR_CLOCK_LEAD;
-        let interval = self.parameters.far_interval.map_or(MIN_INTERVAL, |asked| asked.min(MIN_INTERVAL));
-        let possible = lasted.as_nanos() / interval.as_nanos().max(1);
-        (so_far as u128) < possible && report.streams.len() <= self.parameters.total_streams().to_usize()
-    }
-
-    /// Reports the result to the observer, however the test ended.
-    fn finish(&mut self, error: Option<&Error>) {
-        self.end_measurement();
-        let termination = match (&self.interrupted, error) {
-            (Some(signal), _) => TestTermination::Interrupted { signal: Some(signal.clone()) },
-            (None, None) => TestTermination::Complete,
-            (None, Some(error)) if error.code() == ErrorCode::SERVER_TERMINATED => TestTermination::PeerTerminated,
-            (None, Some(error)) => TestTermination::Failed { message: error.to_string() },
-        };
-        let peer = core::mem::take(&mut self.peer);
-        let report = match &mut self.measurement {
-            Some(measurement) => {
-                measurement.stop_and_join();
-                outcome::report(measurement, peer, self.file.as_ref(), termination)
-            }
-            None => outcome::empty_report(termination),
-        };
-        (self.observer)(&TestEvent::Finished(Box::new(report)));
-    }
-}
-
-/// Byte limits of a test at the end `side`.
-///
-/// An iperf3 sends whole blocks only, and as a receiver does not count an incomplete one: with it, the last block is
-/// completed. Two linerates move the exact number.
-pub(crate) fn byte_limits(parameters: &TestParameters, side: EndpointRole, peer_is_linerate: bool) -> ByteLimits {
-    let exact = match parameters.end {
-        EndCondition::Time(_) => return ByteLimits::default(),
-        EndCondition::Bytes(bytes) => bytes,
-        EndCondition::Blocks(blocks) => blocks * parameters.block_size,
-    };
-    let block = parameters.block_size.get().max(1);
-    let whole = ByteCount::new(exact.get().div_ceil(block).saturating_mul(block));
-    let send = if peer_is_linerate { exact } else { whole };
-    // The client ends the test; a server only awaits the sender's surplus.
-    let receive = if side == EndpointRole::Client { exact } else { send };
-    ByteLimits { send: Some(send), receive: Some(receive) }
 }
 
 fn stream_error(broken: StreamFailure) -> Error {
@@ -698,61 +485,4 @@ fn stream_error(broken: StreamFailure) -> Error {
         StreamFailure::File(cause) => Error::io(ErrorCode::FILE, &cause),
         StreamFailure::SetUp(cause) => Error::io(ErrorCode::INIT_STREAM, &cause),
     }
-}
-
-fn new_cookie(key: Option<&AdmissionKey>) -> Result<Cookie> {
-    let mut entropy = [0; cookie::LENGTH - 1];
-    host::random_bytes(&mut entropy).map_err(|cause| Error::system(ErrorCode::INIT_TEST, &cause))?;
-    let cookie = Cookie::linerate(entropy);
-    Ok(key.map_or(cookie, |key| cookie.with_key(key)))
-}
-
-fn open_file(options: &ClientOptions) -> Result<Option<Arc<TransferFile>>> {
-    let Some(name) = options.file.clone() else { return Ok(None) };
-    let role =
-        if options.parameters.direction == TestDirection::Forward { StreamRole::Sender } else { StreamRole::Receiver };
-    let file = match role {
-        StreamRole::Sender => TransferFile::source(name),
-        StreamRole::Receiver => TransferFile::sink(name),
-    };
-    file.map(|file| Some(Arc::new(file))).map_err(|cause| Error::io(ErrorCode::FILE, &cause))
-}
-
-/// Remedies for a client that a server refuses for lack of authorization.
-const AUTHORIZATION_ADVICE: &str = "the server serves only clients with TLS (--tls, --tls-pin, --tls-ca or \
-                                    --shared-key-file), or known users with their password";
-
-fn tls_client(options: &ClientOptions) -> Result<Option<TlsClient>> {
-    let client = options.tls.as_ref().map(|tls| TlsClient::new(tls, &options.host)).transpose();
-    client.map_err(|cause| tls_error(&cause))
-}
-
-pub(crate) fn tls_error(cause: &TlsError) -> Error {
-    Error::new(ErrorCode::CONNECT).with_detail(cause.to_string())
-}
-
-/// Tries the host's addresses in order; the last failure is reported.
-fn connect_control(options: &ClientOptions, stop: Option<&InterruptSignals>) -> Result<std::net::TcpStream> {
-    let failed = |cause: linerate_sys::Error| crate::client_setup::setup_error(&cause, ErrorCode::CONNECT);
-    let addresses = net::resolve(&options.host, options.port, options.family).map_err(failed)?;
-    let mut last = Error::new(ErrorCode::CONNECT);
-    for remote in addresses {
-        let connect = ConnectOptions {
-            bind: options.bind.map(|address| SocketAddr::new(address, 0)),
-            device: options.device.clone(),
-            timeout: options.connect_timeout,
-            settings: SocketSettings {
-                mss: options.parameters.mss,
-                user_timeout: options.send_timeout,
-                keepalive: options.keepalive,
-                ..SocketSettings::default()
-            },
-            ..ConnectOptions::to(remote)
-        };
-        match net::connect_tcp(&connect, stop.map(AsFd::as_fd)) {
-            Ok(stream) => return Ok(stream),
-            Err(cause) => last = failed(cause),
-        }
-    }
-    Err(last)
 }
