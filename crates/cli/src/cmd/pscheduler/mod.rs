@@ -6,6 +6,7 @@
 mod echo;
 mod endpoints;
 mod latency;
+mod latency_answers;
 mod server;
 mod transfer;
 
