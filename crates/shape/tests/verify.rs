@@ -23,8 +23,8 @@ use linerate_shape::verify::rate_search::{
     PassingRateSearch, RateSearchLimits, RateSearchResult, RateSearchStep, TrialUplift,
 };
 use linerate_shape::verify::{
-    ClassDelays, DelayOrigin, FindingKind, PathMeasurement, PerDirection, PhaseMeasurement, PlanDifference,
-    PlanDifferenceKind, ShaperEvidence, ShaperRequirements, ShaperVerdict, TreeCounters, verify,
+    ClassDelays, DelayOrigin, FindingKind, PathMeasurement, PerDirection, PhaseMeasurement, PlanDifferenceKind,
+    ReadBackDifference, ShaperEvidence, ShaperRequirements, ShaperVerdict, TreeCounters, verify,
 };
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio};
 use simulation::{SimulatedLink, constant};
@@ -145,7 +145,7 @@ fn a_shaper_that_works_passes() {
     assert!(judged.pass && judged.findings.is_empty(), "{:#?}", judged.findings);
     assert_eq!(judged.confidence, Confidence::High);
     assert!(judged.grades.is_some_and(|(before, after)| before >= LatencyGrade::C && after <= LatencyGrade::A));
-    assert_eq!(judged.attribution.place, DelayOrigin::None);
+    assert_eq!(judged.attribution.location, DelayOrigin::None);
     // Three phases under load, four classes, two protocols; and four rates.
     assert_eq!((judged.delays.len(), judged.rates.len()), (24, 4));
     assert!(
@@ -161,9 +161,9 @@ fn no_redirect() {
     let judged = fails_by(&evidence, FindingKind::NoRedirect);
     assert!(!judged.found(FindingKind::WrongInterface) && !judged.found(FindingKind::Bypassed));
     let mut evidence = good();
-    let words = "no filter on ingress of eth0".to_owned();
+    let text = "no filter on ingress of eth0".to_owned();
     evidence.differences =
-        vec![PlanDifference { kind: PlanDifferenceKind::RedirectMissing, direction: Direction::Down, words }];
+        vec![ReadBackDifference { kind: PlanDifferenceKind::RedirectMissing, direction: Direction::Down, text }];
     fails_by(&evidence, FindingKind::NoRedirect);
 }
 
@@ -175,13 +175,13 @@ fn a_redirect_to_a_device_that_is_down() {
     let judged = fails_by(&evidence, FindingKind::RedirectTargetDown);
     assert!(!judged.found(FindingKind::NoRedirect));
     let mut evidence = good();
-    let words = "ifb4eth0 is down".to_owned();
+    let text = "ifb4eth0 is down".to_owned();
     evidence.differences =
-        vec![PlanDifference { kind: PlanDifferenceKind::RedirectTargetDown, direction: Direction::Down, words }];
+        vec![ReadBackDifference { kind: PlanDifferenceKind::RedirectTargetDown, direction: Direction::Down, text }];
     fails_by(&evidence, FindingKind::RedirectTargetDown);
-    let words = "class 1:10 has 5 Mbit/s".to_owned();
+    let text = "class 1:10 has 5 Mbit/s".to_owned();
     evidence.differences =
-        vec![PlanDifference { kind: PlanDifferenceKind::OtherRate, direction: Direction::Up, words }];
+        vec![ReadBackDifference { kind: PlanDifferenceKind::OtherRate, direction: Direction::Up, text }];
     assert!(!fails_by(&evidence, FindingKind::TreeDiffers).found(FindingKind::RedirectTargetDown));
 }
 
@@ -228,7 +228,7 @@ fn a_rate_above_the_capacity() {
             .all(|finding| finding.kind != FindingKind::RateAboveCapacity || finding.direction == Some(Direction::Down))
     );
     assert_eq!(
-        (judged.attribution.place, judged.attribution.direction),
+        (judged.attribution.location, judged.attribution.direction),
         (DelayOrigin::Upstream, Some(Direction::Down))
     );
     assert_eq!(judged.attribution.confidence, Confidence::High);
@@ -295,7 +295,7 @@ fn only_ping_is_fast() {
     tree(&mut evidence, Direction::Up, |of| of.largest_backlog = Some(ByteCount::new(340_000)));
     let judged = fails_by(&evidence, FindingKind::OnlyPrioritisedBetter);
     assert!(judged.grades.is_some_and(|(_, after)| after >= LatencyGrade::C));
-    assert_eq!((judged.attribution.place, judged.attribution.confidence), (DelayOrigin::OwnLeaf, Confidence::High));
+    assert_eq!((judged.attribution.location, judged.attribution.confidence), (DelayOrigin::OwnLeaf, Confidence::High));
     // Best effort twice as late as ping, and both good.
     evidence.after = measurement(
         (9.1, 45.4),
@@ -367,11 +367,14 @@ fn too_little_is_carried() {
     evidence.after = measurement((9.1, 30.0), |_, _, _| 4.0, true, 50);
     let judged = fails_by(&evidence, FindingKind::GoodputBelowFloor);
     assert!(judged.found(FindingKind::NotInControl));
-    assert_eq!((judged.attribution.place, judged.attribution.direction), (DelayOrigin::Burst, Some(Direction::Down)));
+    assert_eq!(
+        (judged.attribution.location, judged.attribution.direction),
+        (DelayOrigin::Burst, Some(Direction::Down))
+    );
     evidence.after.phases.iter_mut().for_each(|phase| phase.processor = Ratio::new(0.98));
     let judged = verify(&evidence);
     assert!(judged.found(FindingKind::ProcessorFull));
-    assert_eq!(judged.attribution.place, DelayOrigin::Processor);
+    assert_eq!(judged.attribution.location, DelayOrigin::Processor);
     // More than the set rate: the shaper does not control it.
     let mut evidence = good();
     (evidence.set.down, evidence.before) = (Some(megabits(30.0)), before(1));

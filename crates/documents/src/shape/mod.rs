@@ -3,7 +3,6 @@
 mod verification;
 
 pub use verification::{
-    AddedDelay, CountedTraffic, DelayAttribution, FoundRate, MeasuredPhase, MedianDifference, PhaseDelays, PhaseRates,
-    RateSearch, ReadBackDifference, SearchStep, ShapeVerification, VerificationFigure, VerificationFinding,
-    VerificationOutcome,
+    AddedDelay, CountedTraffic, FoundRate, MeasuredPhase, MedianDifference, PhaseDelays, PhaseRates, RateSearch,
+    SearchStep, ShapeVerification, VerificationFigure, VerificationFinding, VerificationOutcome,
 };

@@ -5,7 +5,7 @@ use linerate_analysis::statistics::ComparisonVerdict;
 use linerate_model::address_family::AddressFamily;
 use linerate_model::diagnosis::Confidence;
 use linerate_model::direction::Direction;
-use linerate_shape::verify::{DelayOrigin, FigureName, FindingKind, PlanDifferenceKind};
+use linerate_shape::verify::{DelayAttribution, FigureName, FindingKind, ReadBackDifference};
 use serde::{Deserialize, Serialize};
 
 use crate::run::FigureUnit;
@@ -209,32 +209,6 @@ pub struct VerificationFigure {
     pub value: f64,
     /// Unit.
     pub unit: FigureUnit,
-}
-
-/// Origin of the remaining delay.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DelayAttribution {
-    /// Location; `none` without a remaining delay.
-    pub location: DelayOrigin,
-    /// Affected direction; `null` for none.
-    pub direction: Option<Direction>,
-    /// Confidence.
-    pub confidence: Confidence,
-    /// Evidence.
-    pub text: String,
-}
-
-/// Difference between a qdisc in the kernel and the plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ReadBackDifference {
-    /// Kind.
-    pub kind: PlanDifferenceKind,
-    /// Affected direction.
-    pub direction: Direction,
-    /// Description.
-    pub text: String,
 }
 
 /// Phase with the shaper.

@@ -30,17 +30,19 @@ pub enum DelayOrigin {
     Unknown,
 }
 
-/// Origin of the remaining delay, with its evidence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Origin of the remaining delay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DelayAttribution {
-    /// Origin.
-    pub place: DelayOrigin,
-    /// Direction; `None` without remaining delay.
+    /// Location; `none` without a remaining delay.
+    pub location: DelayOrigin,
+    /// Affected direction; `null` for none.
     pub direction: Option<Direction>,
-    /// Confidence: high where the backlog of our leaves agrees, low where it contradicts.
+    /// Confidence.
+    // High where the backlog of our leaves agrees, low where it contradicts.
     pub confidence: Confidence,
-    /// Observation.
-    pub words: String,
+    /// Evidence.
+    pub text: String,
 }
 
 /// Median delay above idle that needs an explanation.
@@ -97,22 +99,22 @@ fn of_delay(direction: Direction, rise: DelayRise) -> DelayAttribution {
         Some(_) => Confidence::Low,
         None => Confidence::Medium,
     };
-    let (place, confidence, words) = match (rise.first, explains) {
+    let (location, confidence, text) = match (rise.first, explains) {
         (Some(first), _) if first >= rise.others.mul_f64(MIN_SHARED_QUEUE_SHARE) => {
             let first = display::duration(first);
-            let words = format!(
+            let text = format!(
                 "Prioritised probes ({first}) and best effort ({others}) are both late: the queue is behind our \
                                  shaper. Lower the rate."
             );
-            (DelayOrigin::Upstream, agrees(false), words)
+            (DelayOrigin::Upstream, agrees(false), text)
         }
         (Some(first), _) => {
             let first = display::duration(first);
-            let words = format!(
+            let text = format!(
                 "Best effort is late ({others}) and prioritised probes are not ({first}): the queue is in a leaf of \
                                  our own."
             );
-            (DelayOrigin::OwnLeaf, agrees(true), words)
+            (DelayOrigin::OwnLeaf, agrees(true), text)
         }
         (None, Some(true)) => (
             DelayOrigin::OwnLeaf,
@@ -125,12 +127,12 @@ fn of_delay(direction: Direction, rise: DelayRise) -> DelayAttribution {
             format!("Best effort is late ({others}), and our leaves account for less."),
         ),
         (None, None) => {
-            let words =
+            let text =
                 format!("Best effort is late ({others}); neither prioritised probes nor our leaves were measured.");
-            (DelayOrigin::Unknown, Confidence::Low, words)
+            (DelayOrigin::Unknown, Confidence::Low, text)
         }
     };
-    DelayAttribution { place, direction: Some(direction), confidence, words }
+    DelayAttribution { location, direction: Some(direction), confidence, text }
 }
 
 /// Attributes a carried rate below the set one without delay, where the path has more capacity.
@@ -143,7 +145,7 @@ fn of_rate(evidence: &ShaperEvidence, direction: Direction) -> Option<DelayAttri
     }
     let processor = loaded(&evidence.after, direction).and_then(|phase| phase.processor);
     let share = display::percent(share);
-    let (place, words) = match processor {
+    let (location, text) = match processor {
         Some(busy) if busy.get() > SATURATED_PROCESSOR => (
             DelayOrigin::Processor,
             format!("No delay, but only {share} of the rate is carried, and a processor was saturated."),
@@ -154,10 +156,10 @@ fn of_rate(evidence: &ShaperEvidence, direction: Direction) -> Option<DelayAttri
         ),
     };
     let confidence = if processor.is_some() { Confidence::Medium } else { Confidence::Low };
-    Some(DelayAttribution { place, direction: Some(direction), confidence, words })
+    Some(DelayAttribution { location, direction: Some(direction), confidence, text })
 }
 
 fn no_delay() -> DelayAttribution {
-    let words = "Load adds no relevant delay, and the rates are carried.".to_owned();
-    DelayAttribution { place: DelayOrigin::None, direction: None, confidence: Confidence::Medium, words }
+    let text = "Load adds no relevant delay, and the rates are carried.".to_owned();
+    DelayAttribution { location: DelayOrigin::None, direction: None, confidence: Confidence::Medium, text }
 }

@@ -45,7 +45,7 @@ fn differences(evidence: &ShaperEvidence, found: &mut Vec<ShaperFinding>) {
             PlanDifferenceKind::RedirectTargetDown => FindingKind::RedirectTargetDown,
             _ => FindingKind::TreeDiffers,
         };
-        found.push(ShaperFinding::new(kind, Some(difference.direction), difference.words.clone()));
+        found.push(ShaperFinding::new(kind, Some(difference.direction), difference.text.clone()));
     }
 }
 

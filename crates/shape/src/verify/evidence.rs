@@ -170,15 +170,16 @@ pub enum PlanDifferenceKind {
     Other,
 }
 
-/// Difference between the kernel's state and the plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanDifference {
+/// Difference between a qdisc in the kernel and the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReadBackDifference {
     /// Kind.
     pub kind: PlanDifferenceKind,
-    /// Direction.
+    /// Affected direction.
     pub direction: Direction,
-    /// Description from the comparison.
-    pub words: String,
+    /// Description.
+    pub text: String,
 }
 
 /// Requirements on the shaper.
@@ -216,7 +217,7 @@ pub struct ShaperEvidence {
     /// Predicted mean delay above idle of best-effort probes, with only that direction loaded.
     pub predicted: PerDirection<Option<Duration>>,
     /// Differences between the kernel's state and the plan.
-    pub differences: Vec<PlanDifference>,
+    pub differences: Vec<ReadBackDifference>,
     /// Requirements.
     pub profile: ShaperRequirements,
     /// Seed of all random numbers.

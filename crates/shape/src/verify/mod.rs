@@ -19,8 +19,8 @@ mod verdict;
 pub use attribution::{DelayAttribution, DelayOrigin};
 pub use comparison_table::{DelayRow, RateRow};
 pub use evidence::{
-    ClassDelays, PathMeasurement, PerDirection, PhaseMeasurement, PlanDifference, PlanDifferenceKind, ShaperEvidence,
-    ShaperRequirements, TreeCounters,
+    ClassDelays, PathMeasurement, PerDirection, PhaseMeasurement, PlanDifferenceKind, ReadBackDifference,
+    ShaperEvidence, ShaperRequirements, TreeCounters,
 };
 pub use finding::{FigureName, FindingFigure, FindingKind, ShaperFinding};
 pub use verdict::{ShaperVerdict, verify};

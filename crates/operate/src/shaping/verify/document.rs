@@ -7,12 +7,12 @@ use linerate_analysis::latency_under_load::LatencyUplift;
 use linerate_analysis::statistics::SampleComparison;
 use linerate_documents::run::FigureUnit;
 use linerate_documents::shape::{
-    AddedDelay, CountedTraffic, DelayAttribution, FoundRate, MeasuredPhase, MedianDifference, PhaseDelays, PhaseRates,
-    RateSearch, ReadBackDifference, SearchStep, ShapeVerification, VerificationFigure, VerificationFinding,
+    AddedDelay, CountedTraffic, FoundRate, MeasuredPhase, MedianDifference, PhaseDelays, PhaseRates, RateSearch,
+    SearchStep, ShapeVerification, VerificationFigure, VerificationFinding,
 };
 use linerate_shape::verify::rate_search::{RateSearchResult, TrialUplift};
 use linerate_shape::verify::{
-    self, DelayRow, FigureName, FindingFigure, FindingKind, PhaseMeasurement, PlanDifference, RateRow, ShaperFinding,
+    DelayRow, FigureName, FindingFigure, FindingKind, PhaseMeasurement, RateRow, ShaperFinding,
 };
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, Ratio};
@@ -42,8 +42,8 @@ pub(super) fn of(outcome: &VerifyOutcome) -> ShapeVerification {
         delays: judged.map(|judged| judged.delays.iter().map(delays).collect()).unwrap_or_default(),
         rates: judged.map(|judged| judged.rates.iter().map(rates).collect()).unwrap_or_default(),
         findings: judged.map(|judged| judged.findings.iter().map(finding).collect()).unwrap_or_default(),
-        attribution: proof.and_then(VerificationResult::attribution).map(attribution),
-        differences: proof.map(|proof| proof.evidence.differences.iter().map(difference).collect()).unwrap_or_default(),
+        attribution: proof.and_then(VerificationResult::attribution).cloned(),
+        differences: proof.map(|proof| proof.evidence.differences.clone()).unwrap_or_default(),
         measured_again: proof.is_some_and(|proof| proof.evidence.before_again.is_some()),
         drift: proof.and_then(drift),
         abort_reason: outcome.abort_reason.clone(),
@@ -126,14 +126,6 @@ fn figure(name: FigureName, figure: &FindingFigure) -> VerificationFigure {
         FindingFigure::Packets(count) => (count.get() as f64, FigureUnit::Packets),
     };
     VerificationFigure { name, value, unit }
-}
-
-fn attribution(of: &verify::DelayAttribution) -> DelayAttribution {
-    DelayAttribution { location: of.place, direction: of.direction, confidence: of.confidence, text: of.words.clone() }
-}
-
-fn difference(difference: &PlanDifference) -> ReadBackDifference {
-    ReadBackDifference { kind: difference.kind, direction: difference.direction, text: difference.words.clone() }
 }
 
 fn phase(phase: &PhaseMeasurement) -> MeasuredPhase {

@@ -11,7 +11,7 @@ use linerate_shape::policy::TrafficImportance;
 use linerate_shape::prediction::ClassPrediction;
 use linerate_shape::read_back::{self, QueueingFault};
 use linerate_shape::verify::{
-    ClassDelays, PathMeasurement, PerDirection, PhaseMeasurement, PlanDifference, PlanDifferenceKind,
+    ClassDelays, PathMeasurement, PerDirection, PhaseMeasurement, PlanDifferenceKind, ReadBackDifference,
 };
 use linerate_units::{BitRate, ByteCount};
 
@@ -91,11 +91,11 @@ pub(super) fn shaper_rate(line: &AccessLink, payload: BitRate, family: AddressFa
 }
 
 /// Converts differences from the plan for the judge.
-pub(super) fn differences(plan: &ShaperPlan, found: &[read_back::QueueingDifference]) -> Vec<PlanDifference> {
+pub(super) fn differences(plan: &ShaperPlan, found: &[read_back::QueueingDifference]) -> Vec<ReadBackDifference> {
     found.iter().map(|one| difference(plan, one)).collect()
 }
 
-fn difference(plan: &ShaperPlan, found: &read_back::QueueingDifference) -> PlanDifference {
+fn difference(plan: &ShaperPlan, found: &read_back::QueueingDifference) -> ReadBackDifference {
     let kind = match found.fault {
         QueueingFault::NoRedirect => PlanDifferenceKind::RedirectMissing,
         QueueingFault::Missing => PlanDifferenceKind::Missing,
@@ -108,13 +108,13 @@ fn difference(plan: &ShaperPlan, found: &read_back::QueueingDifference) -> PlanD
         || plan.intermediate.as_ref() == Some(&found.device)
         || found.words.contains("received packets");
     let direction = if is_down { Direction::Down } else { Direction::Up };
-    PlanDifference { kind, direction, words: found.to_string() }
+    ReadBackDifference { kind, direction, text: found.to_string() }
 }
 
 /// Difference: the intermediate device is down, so the kernel drops redirected packets.
-pub(super) fn redirect_target_down(device: &str) -> PlanDifference {
-    let words = format!("{device} is down: the kernel drops packets redirected to it");
-    PlanDifference { kind: PlanDifferenceKind::RedirectTargetDown, direction: Direction::Down, words }
+pub(super) fn redirect_target_down(device: &str) -> ReadBackDifference {
+    let text = format!("{device} is down: the kernel drops packets redirected to it");
+    ReadBackDifference { kind: PlanDifferenceKind::RedirectTargetDown, direction: Direction::Down, text }
 }
 
 #[cfg(test)]
@@ -177,7 +177,7 @@ mod tests {
         let of = |device: &str, fault, words: &str| {
             let found = read_back::QueueingDifference { device: device.to_owned(), fault, words: words.to_owned() };
             let difference = differences(&plan, &[found]).remove(0);
-            assert!(difference.words.contains(words));
+            assert!(difference.text.contains(words));
             (difference.kind, difference.direction)
         };
         assert_eq!(of("eth0", QueueingFault::NoRedirect, "…"), (PlanDifferenceKind::RedirectMissing, Direction::Down));
@@ -203,6 +203,6 @@ mod tests {
         let of = |flow| all.iter().filter(|one| one.direction == flow).count();
         // The root of each device, without what was below it; the hook and the redirect.
         assert_eq!((of(Direction::Up), of(Direction::Down)), (1, 3), "{all:#?}");
-        assert!(all.iter().filter(|one| one.words.starts_with("ifb4eth0")).all(|one| one.direction == Direction::Down));
+        assert!(all.iter().filter(|one| one.text.starts_with("ifb4eth0")).all(|one| one.direction == Direction::Down));
     }
 }

@@ -26,7 +26,7 @@ use linerate_documents::shape::{ShapeVerification, VerificationOutcome};
 use linerate_engine::load::LoadEvent;
 use linerate_engine::probe::ProbeTarget;
 use linerate_shape::verify::{
-    DelayAttribution, FindingKind, PerDirection, PlanDifference, ShaperEvidence, ShaperRequirements, ShaperVerdict,
+    DelayAttribution, FindingKind, PerDirection, ReadBackDifference, ShaperEvidence, ShaperRequirements, ShaperVerdict,
 };
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::BitRate;
@@ -79,7 +79,7 @@ pub enum VerifyEvent<'a> {
     /// Event of the load measurement.
     Load(&'a LoadEvent),
     /// The shaper was set up, and what stands was read back; these are the differences from the plan.
-    ReadBack(&'a [PlanDifference]),
+    ReadBack(&'a [ReadBackDifference]),
     /// The old state is back.
     Removed,
     /// The search has measured a pair of rates.

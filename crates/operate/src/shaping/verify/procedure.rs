@@ -7,7 +7,7 @@ use linerate_documents::shape::VerificationOutcome;
 use linerate_model::load::PhaseKind;
 use linerate_shape::plan::IngressControl;
 use linerate_shape::verify::{
-    FindingKind, PathMeasurement, PlanDifference, PlanDifferenceKind, ShaperEvidence, ShaperRequirements,
+    FindingKind, PathMeasurement, PlanDifferenceKind, ReadBackDifference, ShaperEvidence, ShaperRequirements,
     ShaperVerdict, verify,
 };
 
@@ -201,7 +201,7 @@ impl VerificationCourse<'_> {
     }
 
     /// Sets the shaper up and reads it back.
-    fn set_up(&mut self, shaped: &mut dyn ShaperControl) -> Result<Vec<PlanDifference>, StopReason> {
+    fn set_up(&mut self, shaped: &mut dyn ShaperControl) -> Result<Vec<ReadBackDifference>, StopReason> {
         shaped.set_up()?;
         shaped.renew(HOLD)?;
         let mut differences = evidence::differences(shaped.plan(), &shaped.differences()?);
@@ -218,7 +218,7 @@ impl VerificationCourse<'_> {
     fn with(
         &mut self,
         shaped: &mut dyn ShaperControl,
-        differences: &[PlanDifference],
+        differences: &[ReadBackDifference],
     ) -> Result<PathMeasurement, StopReason> {
         if differences.iter().any(|one| one.kind == PlanDifferenceKind::RedirectTargetDown) {
             self.outcome.abort_reason = Some("received packets would be dropped, so it was not measured".to_owned());
@@ -241,7 +241,7 @@ impl VerificationCourse<'_> {
     fn set_up_again(&mut self, shaped: &mut dyn ShaperControl) -> Result<(), StopReason> {
         let differences = self.set_up(shaped)?;
         let Some(first) = differences.first() else { return Ok(()) };
-        let text = format!("the shaper passed, but could not be set up again unchanged: {}", first.words);
+        let text = format!("the shaper passed, but could not be set up again unchanged: {}", first.text);
         Err(StopReason::Failed(ShapeError { text, advice: None, kind: ShapeErrorKind::RolledBack }))
     }
 }

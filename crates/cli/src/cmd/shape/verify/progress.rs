@@ -32,7 +32,7 @@ impl VerifyProgress {
             VerifyEvent::ReadBack(differences) => {
                 self.print("The shaper is active, but does not match the plan:");
                 for one in *differences {
-                    self.print(&format!("  {}", one.words));
+                    self.print(&format!("  {}", one.text));
                 }
             }
             VerifyEvent::Removed => self.print("The shaper is removed."),

@@ -12,8 +12,8 @@ use linerate_operate::shaping::verify::{RateSearchRecord, RateTrial, Verificatio
 use linerate_report::throughput_text::{TerminalWidth, TextStyle};
 use linerate_shape::verify::rate_search::{RateSearchResult, TrialUplift};
 use linerate_shape::verify::{
-    ClassDelays, PathMeasurement, PerDirection, PhaseMeasurement, PlanDifference, PlanDifferenceKind, ShaperEvidence,
-    ShaperRequirements, verify,
+    ClassDelays, PathMeasurement, PerDirection, PhaseMeasurement, PlanDifferenceKind, ReadBackDifference,
+    ShaperEvidence, ShaperRequirements, verify,
 };
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Port, Ratio};
 
@@ -68,7 +68,7 @@ fn measurement(added: Duration) -> PathMeasurement {
 }
 
 /// A verification in which load adds this with the shaper, and what is active differs so from the plan.
-fn outcome_with(added: Duration, before_again: bool, differences: Vec<PlanDifference>) -> VerifyOutcome {
+fn outcome_with(added: Duration, before_again: bool, differences: Vec<ReadBackDifference>) -> VerifyOutcome {
     let deep = Duration::from_millis(300);
     let evidence = ShaperEvidence {
         before: measurement(deep),
@@ -139,8 +139,8 @@ fn the_summary_fits_and_has_the_deciding_figures() {
 fn findings_say_whether_they_fail() {
     let text = told(&outcome(Duration::from_millis(280), false));
     assert!(text.contains("Noted: ") && text.contains("after 280 ms]") && text.contains("Remaining delay: "), "{text}");
-    let words = "class 1:10 has 5 Mbit/s instead of 9 Mbit/s".to_owned();
-    let difference = PlanDifference { kind: PlanDifferenceKind::OtherRate, direction: Direction::Up, words };
+    let text = "class 1:10 has 5 Mbit/s instead of 9 Mbit/s".to_owned();
+    let difference = ReadBackDifference { kind: PlanDifferenceKind::OtherRate, direction: Direction::Up, text };
     let text = told(&outcome_with(Duration::from_millis(3), false, vec![difference]));
     assert!(text.contains("Fails: ") && text.contains("The previous configuration is restored."), "{text}");
 }

@@ -38,8 +38,8 @@ pub(crate) fn text(outcome: &VerifyOutcome, style: TextStyle) -> String {
         delays(&mut page, &judged.delays);
         rates(&mut page, &judged.rates);
         findings(&mut page, judged);
-        if let Some(attribution) = proof.attribution().filter(|of| of.place != DelayOrigin::None) {
-            let words = format!("{} ({} confidence)", attribution.words, attribution.confidence.name());
+        if let Some(attribution) = proof.attribution().filter(|of| of.location != DelayOrigin::None) {
+            let words = format!("{} ({} confidence)", attribution.text, attribution.confidence.name());
             page.gap();
             page.paragraph("Remaining delay: ", &words, false);
         }

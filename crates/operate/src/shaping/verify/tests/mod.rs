@@ -151,7 +151,7 @@ fn silent_failures_are_detected() {
     fails_by(QueueingFault::Swapped, FindingKind::RatesSwapped);
     fails_by(QueueingFault::Ipv6, FindingKind::Ipv6Unshaped);
     let outcome = fails_by(QueueingFault::OnlyPrioritised, FindingKind::OnlyPrioritisedBetter);
-    assert_eq!(proof(&outcome).verification.attribution.place, DelayOrigin::OwnLeaf);
+    assert_eq!(proof(&outcome).verification.attribution.location, DelayOrigin::OwnLeaf);
     assert!(can_be_told(&outcome).1.attribution.is_some());
     fails_by(QueueingFault::Contaminated, FindingKind::Contaminated);
     let outcome = fails_by(QueueingFault::Drift, FindingKind::Drift);
@@ -167,7 +167,7 @@ fn a_rate_above_the_capacity_is_detected() {
     let above: Vec<_> = judged.findings.iter().filter(|one| one.kind == FindingKind::RateAboveCapacity).collect();
     assert_eq!(above.len(), 1, "{:#?}", judged.findings);
     assert_eq!(above[0].direction, Some(Direction::Down));
-    assert_eq!((judged.attribution.place, shaped.stands), (DelayOrigin::Upstream, false));
+    assert_eq!((judged.attribution.location, shaped.stands), (DelayOrigin::Upstream, false));
 }
 
 #[test]
