@@ -1,7 +1,7 @@
 //! Document of `linerate tune --json`: limiting causes, proposals, trials and outcome.
 
 use linerate_model::diagnosis::Cause;
-pub use linerate_rules::judge::TrialDecision;
+pub use linerate_rules::judge::{GroupContribution, MeasurementPair, TransferMeasurement, TrialDecision};
 pub use linerate_rules::tuning::{HostEnd, TuningGoal};
 use serde::{Deserialize, Serialize};
 
@@ -164,39 +164,6 @@ pub struct GroupTrial {
     pub effects: Vec<MeasuredEffect>,
 }
 
-/// Measurements without and with the changes, one directly after the other.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct MeasurementPair {
-    /// Measurement without the changes.
-    pub before: TransferMeasurement,
-    /// Measurement with the changes.
-    pub after: TransferMeasurement,
-    /// True when the measurement with the changes was the first of the two.
-    #[serde(default)]
-    pub changed_first: bool,
-    /// Reason why the pair does not count; `null` where it does.
-    pub fault: Option<String>,
-}
-
-/// One transfer of a trial.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct TransferMeasurement {
-    /// Goodput: payload that arrived.
-    pub goodput_bits_per_second: f64,
-    /// 95th percentile of the round trip under load.
-    pub round_trip_p95_ns: Option<u64>,
-    /// Smallest round trip.
-    pub base_round_trip_ns: Option<u64>,
-    /// Share of retransmitted bytes.
-    pub retransmitted: Option<f64>,
-    /// Utilisation of the busiest processor of both hosts.
-    pub processor: Option<f64>,
-    /// Disturbance of the measurement; `null` for none.
-    pub disturbed: Option<String>,
-}
-
 /// Difference of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -275,22 +242,6 @@ impl EffectFigure {
             Self::RoundTripP95 | Self::Retransmitted | Self::Processor => ImprovementDirection::Lower,
         }
     }
-}
-
-/// Effect of one group of changes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct GroupContribution {
-    /// Group.
-    pub group: ChangeGroup,
-    /// Decision.
-    pub decision: TrialDecision,
-    /// Goodput without it, at the time of its trial.
-    pub before_bits_per_second: Option<f64>,
-    /// Goodput with it.
-    pub after_bits_per_second: Option<f64>,
-    /// Share of the total gain of all kept groups, from 0 to 1; `null` where it was not kept.
-    pub part: Option<f64>,
 }
 
 /// Changes of one host that are in effect.

@@ -7,6 +7,7 @@ use linerate_documents::tune::TuneDocument;
 use linerate_report::presentation::{ChartPlot, Presentation, ReportTable, TableCell, present};
 use linerate_report::throughput_text::TextStyle;
 use linerate_report::{html, markdown, text};
+use linerate_units::BitRate;
 use proptest::prelude::*;
 
 fn table<'a>(presentation: &'a Presentation<'_>, name: &str) -> &'a ReportTable {
@@ -82,7 +83,7 @@ fn each_measurement_of_a_trial_is_drawn_in_order() {
     let drawn: Vec<f64> = bars.rows.iter().flat_map(|row| row.bars.iter().filter_map(|(value, _)| *value)).collect();
     let pairs = &document(&run).rounds[0].trials[0].pairs;
     let measured: Vec<f64> =
-        pairs.iter().flat_map(|pair| [&pair.before, &pair.after]).map(|one| one.goodput_bits_per_second).collect();
+        pairs.iter().flat_map(|pair| [&pair.before, &pair.after]).map(|one| one.goodput.bits_per_second()).collect();
     assert_eq!(drawn, measured);
     let excluded: Vec<bool> = bars.rows.iter().map(|row| row.label.contains("excluded")).collect();
     assert_eq!(excluded, pairs.iter().map(|pair| pair.fault.is_some()).collect::<Vec<_>>());
@@ -199,7 +200,7 @@ proptest! {
         round.changes[0].change.to = to;
         let trial = &mut round.trials[0];
         (trial.sentence, trial.name) = (sentence, name);
-        trial.pairs[0].before.goodput_bits_per_second = rate;
+        trial.pairs[0].before.goodput = BitRate::from_bits_per_second(rate);
         let presentation = [present(&run)];
         for line in text::render(&presentation, TextStyle::plain()).lines() {
             prop_assert!(line.chars().count() <= 80, "{line}");

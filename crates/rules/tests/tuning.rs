@@ -168,7 +168,7 @@ fn a_trial_of_it_is_kept_after_five_pairs() {
     let (mut pairs, design) = (Vec::new(), TrialDesign::new(PairBudget::default(), 7));
     while more_pairs_needed(&objective, &design, &pairs) {
         let changed_first = design.is_changed_first(pairs.len());
-        pairs.push(MeasurementPair { before: measured(90.5, 20.3), after: measured(285.8, 23.6), changed_first });
+        pairs.push(MeasurementPair::new(measured(90.5, 20.3), measured(285.8, 23.6), changed_first));
     }
     let judgement = judge(&objective, &design, &pairs);
     assert_eq!((judgement.decision, judgement.counted), (TrialDecision::Keep, 5), "{}", judgement.sentence);

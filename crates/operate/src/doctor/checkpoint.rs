@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_documents::tune;
 use linerate_model::json;
 use linerate_model::load::LoadDocument;
 use linerate_model::path::PathDocument;
+use linerate_rules::judge::MeasurementPair;
 use linerate_rules::tuning::TuningGoal;
 use linerate_units::WallTime;
 use linerate_units::serde::nanoseconds;
@@ -34,7 +34,7 @@ pub(super) struct RunParameters {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct GroupPairs {
     pub(super) changes: Vec<ChangeIdentity>,
-    pub(super) pairs: Vec<tune::MeasurementPair>,
+    pub(super) pairs: Vec<MeasurementPair>,
 }
 
 /// Content of the file.
@@ -87,7 +87,7 @@ impl DoctorCheckpoint {
     }
 
     /// Adds the pairs measured for these changes.
-    pub(super) fn add_pairs(&mut self, changes: &[ChangeIdentity], pairs: Vec<tune::MeasurementPair>) {
+    pub(super) fn add_pairs(&mut self, changes: &[ChangeIdentity], pairs: Vec<MeasurementPair>) {
         self.content.pairs.retain(|other| other.changes != changes);
         self.content.pairs.push(GroupPairs { changes: changes.to_vec(), pairs });
         self.save();

@@ -30,7 +30,6 @@ use crate::tuning::course::{
     DiagnosedTransfer, MeasuredPairs, TrialConsent, TrialCost, TriedGroup, TuningEnd, TuningEvent, TuningFailure,
     TuningInterface, TuningOutcome, TuningSettings,
 };
-use crate::tuning::document::{pair, pair_from_document};
 use crate::tuning::{CompletedTuning, HostOptions, carry_out, notes};
 
 /// A loaded phase of the examination is shorter than that of `linerate load`: the trial's own transfers tell the rest.
@@ -274,7 +273,7 @@ impl<'a> DoctorRun<'a> {
         let content = &self.checkpoint.content;
         let pairs = |pairs: &checkpoint::GroupPairs| MeasuredPairs {
             changes: pairs.changes.clone(),
-            pairs: pairs.pairs.iter().map(pair_from_document).collect(),
+            pairs: pairs.pairs.clone(),
         };
         self.request.settings.path = content.path.as_deref().cloned();
         self.request.settings.measured = content.pairs.iter().map(pairs).collect();
@@ -331,7 +330,7 @@ impl TuningInterface for StepRecorder<'_> {
     fn event(&mut self, event: TuningEvent<'_>) {
         match &event {
             TuningEvent::Pairs { changes, pairs } => {
-                self.checkpoint.add_pairs(changes, pairs.iter().map(pair).collect());
+                self.checkpoint.add_pairs(changes, pairs.to_vec());
             }
             TuningEvent::Diagnosed(seen) => {
                 let is_first = self.steps.is_empty();

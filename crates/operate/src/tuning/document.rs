@@ -10,7 +10,7 @@ use linerate_engine::surroundings::{LocalEnvironment, OwnTraffic};
 use linerate_model::change::{ChangeGroup, ChangeTarget};
 use linerate_model::diagnosis::{Cause, CauseLocation};
 use linerate_model::report::TestTermination;
-use linerate_rules::judge::{self, MeasuredEffect, MeasurementPair, TransferMeasurement, TrialJudgement};
+use linerate_rules::judge::{self, EffectEstimate, GroupContribution, TrialJudgement};
 use linerate_rules::tuning::{HostEnd, ProposedHostChange, TuningGoal, TuningProposal};
 use linerate_units::{BitRate, ByteCount, Ratio, display};
 
@@ -196,44 +196,10 @@ fn trial(tried: &TriedGroup) -> tune::GroupTrial {
     tune::GroupTrial {
         group: tried.group,
         name: tried.changes.iter().map(change_text).collect::<Vec<_>>().join("; "),
-        pairs: tried.pairs.iter().map(pair).collect(),
+        pairs: tried.pairs.clone(),
         decision: tried.judgement.decision,
         sentence: tried.judgement.sentence.clone(),
         effects: effects(&tried.judgement),
-    }
-}
-
-/// Converts a pair for documents.
-pub fn pair(pair: &MeasurementPair) -> tune::MeasurementPair {
-    tune::MeasurementPair {
-        before: measured(&pair.before),
-        after: measured(&pair.after),
-        changed_first: pair.changed_first,
-        fault: pair.discard_reason(),
-    }
-}
-
-/// Converts a pair from a document.
-pub fn pair_from_document(pair: &tune::MeasurementPair) -> MeasurementPair {
-    let of = |one: &tune::TransferMeasurement| TransferMeasurement {
-        goodput: BitRate::from_bits_per_second(one.goodput_bits_per_second),
-        round_trip_p95: one.round_trip_p95_ns.map(core::time::Duration::from_nanos),
-        base_round_trip: one.base_round_trip_ns.map(core::time::Duration::from_nanos),
-        retransmitted: one.retransmitted.and_then(Ratio::new),
-        processor: one.processor.and_then(Ratio::new),
-        disturbed: one.disturbed.clone(),
-    };
-    MeasurementPair { before: of(&pair.before), after: of(&pair.after), changed_first: pair.changed_first }
-}
-
-fn measured(one: &TransferMeasurement) -> tune::TransferMeasurement {
-    tune::TransferMeasurement {
-        goodput_bits_per_second: one.goodput.bits_per_second(),
-        round_trip_p95_ns: one.round_trip_p95.map(nanoseconds),
-        base_round_trip_ns: one.base_round_trip.map(nanoseconds),
-        retransmitted: one.retransmitted.map(Ratio::get),
-        processor: one.processor.map(Ratio::get),
-        disturbed: one.disturbed.clone(),
     }
 }
 
@@ -241,13 +207,13 @@ fn effects(judgement: &TrialJudgement) -> Vec<tune::MeasuredEffect> {
     let goodput = judgement.goodput.as_ref().map(|effect| effect_document(EffectFigure::Goodput, effect));
     let round_trip = judgement.round_trip.as_ref().map(|effect| effect_document(EffectFigure::RoundTripP95, effect));
     let share =
-        |figure, effect: &Option<MeasuredEffect<Ratio>>| effect.as_ref().map(|effect| effect_document(figure, effect));
+        |figure, effect: &Option<EffectEstimate<Ratio>>| effect.as_ref().map(|effect| effect_document(figure, effect));
     let retransmitted = share(EffectFigure::Retransmitted, &judgement.retransmitted);
     let processor = share(EffectFigure::Processor, &judgement.processor);
     [goodput, round_trip, retransmitted, processor].into_iter().flatten().collect()
 }
 
-fn effect_document<Q: StatisticalQuantity>(name: EffectFigure, effect: &MeasuredEffect<Q>) -> tune::MeasuredEffect {
+fn effect_document<Q: StatisticalQuantity>(name: EffectFigure, effect: &EffectEstimate<Q>) -> tune::MeasuredEffect {
     let signed = |value: linerate_analysis::statistics::SignedDifference<Q>| {
         let size = value.magnitude.number();
         if value.negative { -size } else { size }
@@ -286,18 +252,11 @@ fn overall_effects(outcome: &TuningOutcome) -> Vec<tune::MeasuredEffect> {
     }
 }
 
-fn contributions(outcome: &TuningOutcome) -> Vec<tune::GroupContribution> {
+fn contributions(outcome: &TuningOutcome) -> Vec<GroupContribution> {
     let tried = outcome.rounds.iter().flat_map(|round| &round.tried);
     let trials: Vec<(ChangeGroup, TrialJudgement)> =
         tried.map(|tried| (tried.group, tried.judgement.clone())).collect();
-    let one = |one: judge::GroupContribution| tune::GroupContribution {
-        group: one.group,
-        decision: one.decision,
-        before_bits_per_second: one.goodput.map(|effect| effect.before.bits_per_second()),
-        after_bits_per_second: one.goodput.map(|effect| effect.after.bits_per_second()),
-        part: one.part.map(Ratio::get),
-    };
-    judge::contributions(&trials).into_iter().map(one).collect()
+    judge::contributions(&trials)
 }
 
 /// Kept changes of a host, and the command that rolls them back.

@@ -2,6 +2,7 @@
 
 use linerate_model::direction::Direction;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, StateShare, ThroughputLimit};
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult};
@@ -13,6 +14,7 @@ use linerate_model::change::{ChangeGroup, ChangeReason, ChangeTarget, EffectTimi
 use linerate_model::diagnosis::{BoundKind, Cause, CauseLocation, Confidence, SenderState, TuneScope};
 use linerate_model::path::UnknownValue;
 use linerate_model::report::TestTermination;
+use linerate_units::{BitRate, Ratio};
 
 use super::{Noise, SECOND, STARTED, complete, figure, run, unknown_figure, whole};
 
@@ -121,15 +123,15 @@ fn pair(before: TransferMeasurement, after: TransferMeasurement) -> MeasurementP
 fn pairs() -> Vec<MeasurementPair> {
     let mut noise = Noise::new(117);
     let mut one = |rate: f64, loaded: f64| TransferMeasurement {
-        goodput_bits_per_second: (rate * noise.between(0.99, 1.01)).round(),
-        round_trip_p95_ns: Some(whole(loaded * 1e6 * noise.between(0.999, 1.001))),
-        base_round_trip_ns: Some(117_000_000),
-        retransmitted: Some(0.0),
-        processor: Some(noise.between(0.2, 0.6)),
+        goodput: BitRate::from_bits_per_second((rate * noise.between(0.99, 1.01)).round()),
+        round_trip_p95: Some(Duration::from_nanos(whole(loaded * 1e6 * noise.between(0.999, 1.001)))),
+        base_round_trip: Some(Duration::from_millis(117)),
+        retransmitted: Some(Ratio::ZERO),
+        processor: Ratio::new(noise.between(0.2, 0.6)),
         disturbed: None,
     };
     let mut pairs: Vec<MeasurementPair> = (0..5).map(|_| pair(one(267e6, 117.2), one(9.41e9, 118.4))).collect();
-    pairs[2].after.goodput_bits_per_second = 6.2e9;
+    pairs[2].after.goodput = BitRate::from_bits_per_second(6.2e9);
     pairs[2].after.disturbed = Some("other traffic of 2.90 Gbit/s".to_owned());
     pairs[2].fault = Some("with the changes, other traffic of 2.90 Gbit/s disturbed it".to_owned());
     pairs
@@ -224,9 +226,9 @@ pub(super) fn document() -> TuneDocument {
         contributions: vec![GroupContribution {
             group: ChangeGroup::Buffers,
             decision: TrialDecision::Keep,
-            before_bits_per_second: Some(267e6),
-            after_bits_per_second: Some(9.41e9),
-            part: Some(1.0),
+            before: Some(BitRate::from_bits_per_second(267e6)),
+            after: Some(BitRate::from_bits_per_second(9.41e9)),
+            part: Ratio::new(1.0),
         }],
         kept: vec![
             kept(HostEnd::Near, 7, &["net.ipv4.tcp_wmem = 4096 16384 268435456"]),
@@ -306,7 +308,7 @@ pub(crate) fn tune_broken_off() -> RunDocument {
     document.effects =
         vec![MeasuredEffect { after: None, difference: None, low: None, high: None, ..effects().remove(0) }];
     document.contributions[0].decision = TrialDecision::Unclear;
-    document.contributions[0].after_bits_per_second = None;
+    document.contributions[0].after = None;
     document.contributions[0].part = None;
     document.kept = vec![KeptSet {
         file: None,

@@ -18,7 +18,7 @@ const MIN_INTERVAL_PAIRS: usize = 3;
 /// of the other side by the difference. A median of the other side may be far from its mean, and with a difference added
 /// to it beyond everything that was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MeasuredEffect<Q> {
+pub struct EffectEstimate<Q> {
     /// Value without the change.
     pub before: Q,
     /// Value with the change.
@@ -67,7 +67,7 @@ impl SteadySide {
     }
 }
 
-impl<Q: StatisticalQuantity> MeasuredEffect<Q> {
+impl<Q: StatisticalQuantity> EffectEstimate<Q> {
     /// Computes the effect on a rate or a time from the ratios of pairs; `None` without pairs. `estimate`
     /// replaces their mean logarithm.
     pub(super) fn of_ratios(

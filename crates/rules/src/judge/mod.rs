@@ -28,7 +28,7 @@ use linerate_model::change::ChangeGroup;
 use linerate_units::{BitRate, Ratio};
 
 pub use design::TrialDesign;
-pub use effect::MeasuredEffect;
+pub use effect::EffectEstimate;
 pub use text::ComparisonRow;
 pub use trial::{DiscardedPair, MIN_PAIRS, MeasurementPair, PairBudget, TransferMeasurement};
 
@@ -82,40 +82,44 @@ pub struct TrialJudgement {
     /// Pairs that do not count.
     pub discarded: Vec<DiscardedPair>,
     /// Goodput; `None` where no pair counts.
-    pub goodput: Option<MeasuredEffect<BitRate>>,
+    pub goodput: Option<EffectEstimate<BitRate>>,
     /// Round trip under load, 95th percentile. Where nothing was acknowledged without the change, the smallest round
     /// trip replaces it.
-    pub round_trip: Option<MeasuredEffect<Duration>>,
+    pub round_trip: Option<EffectEstimate<Duration>>,
     /// Retransmitted share of the bytes.
-    pub retransmitted: Option<MeasuredEffect<Ratio>>,
+    pub retransmitted: Option<EffectEstimate<Ratio>>,
     /// Load of the busiest processor.
-    pub processor: Option<MeasuredEffect<Ratio>>,
+    pub processor: Option<EffectEstimate<Ratio>>,
     /// Figures before and after, one per row.
     pub table: Vec<ComparisonRow>,
     /// Gain of the objective's figure.
     gain: Option<SelectedGain>,
 }
 
-/// Contribution of one group of changes.
-#[derive(Clone, Debug, PartialEq)]
+/// Effect of one group of changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupContribution {
-    /// Group of the changes.
+    /// Group.
     pub group: ChangeGroup,
-    /// Decision on the group.
+    /// Decision.
     pub decision: TrialDecision,
-    /// Goodput without and with it, at the time of its trial.
-    pub goodput: Option<MeasuredEffect<BitRate>>,
-    /// Share of the total gain of all kept groups; `None` where it was not kept.
+    /// Goodput without it, at the time of its trial.
+    #[serde(rename = "before_bits_per_second")]
+    pub before: Option<BitRate>,
+    /// Goodput with it.
+    #[serde(rename = "after_bits_per_second")]
+    pub after: Option<BitRate>,
+    /// Share of the total gain of all kept groups, from 0 to 1; `null` where it was not kept.
     pub part: Option<Ratio>,
 }
 
 /// Judges the pairs of a trial.
 #[must_use]
 pub fn judge(objective: &TuningObjective, design: &TrialDesign, pairs: &[MeasurementPair]) -> TrialJudgement {
-    let faults: Vec<Option<String>> = pairs.iter().map(MeasurementPair::discard_reason).collect();
     let counting = counting(pairs);
-    let discarded =
-        faults.into_iter().enumerate().filter_map(|(pair, reason)| Some(DiscardedPair { pair, reason: reason? }));
+    let faults = pairs.iter().map(|pair| pair.fault.clone()).enumerate();
+    let discarded = faults.filter_map(|(pair, reason)| Some(DiscardedPair { pair, reason: reason? }));
     let look = design.look(pairs.len(), counting.len());
     let conclusion = decide(objective, look, &counting);
     let mut judgement = TrialJudgement {
@@ -154,7 +158,7 @@ pub fn judge_best(
 
 /// Pairs that count.
 fn counting(pairs: &[MeasurementPair]) -> Vec<&MeasurementPair> {
-    pairs.iter().filter(|pair| pair.discard_reason().is_none()).collect()
+    pairs.iter().filter(|pair| pair.fault.is_none()).collect()
 }
 
 impl TrialJudgement {
@@ -167,15 +171,15 @@ impl TrialJudgement {
         let share = |pairs: Option<Vec<(f64, f64)>>| {
             let shares: Option<Vec<(Ratio, Ratio)>> =
                 pairs?.into_iter().map(|(before, after)| Some((Ratio::new(before)?, Ratio::new(after)?))).collect();
-            MeasuredEffect::of_differences(&shares?, LEAST_PRINTED_SHARE_DEVIATION, tail)
+            EffectEstimate::of_differences(&shares?, LEAST_PRINTED_SHARE_DEVIATION, tail)
         };
         let loads = harm::figures(pairs, |before, after| Some((before.processor?.get(), after.processor?.get())));
         self.goodput =
-            MeasuredEffect::of_ratios(&goodputs, LEAST_PRINTED_DEVIATION, tail, estimate(TuningAim::Goodput));
+            EffectEstimate::of_ratios(&goodputs, LEAST_PRINTED_DEVIATION, tail, estimate(TuningAim::Goodput));
         self.round_trip = round_trips(pairs).and_then(|pairs| {
             // A gain of the round trip is a shorter one.
             let estimate = estimate(TuningAim::RoundTrip).map(|gain| -gain);
-            MeasuredEffect::of_ratios(&pairs, LEAST_PRINTED_DEVIATION, tail, estimate)
+            EffectEstimate::of_ratios(&pairs, LEAST_PRINTED_DEVIATION, tail, estimate)
         });
         self.retransmitted = share(retransmitted(pairs));
         self.processor = share(loads);
@@ -280,7 +284,8 @@ pub fn contributions(trials: &[(ChangeGroup, TrialJudgement)]) -> Vec<GroupContr
     let one = |(group, judgement): &(ChangeGroup, TrialJudgement)| GroupContribution {
         group: *group,
         decision: judgement.decision,
-        goodput: judgement.goodput,
+        before: judgement.goodput.map(|effect| effect.before),
+        after: judgement.goodput.map(|effect| effect.after),
         part: gained(judgement).and_then(|gain| gain / whole),
     };
     trials.iter().map(one).collect()

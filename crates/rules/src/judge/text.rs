@@ -5,7 +5,7 @@ use core::time::Duration;
 use linerate_analysis::statistics::{SignedDifference, StatisticalQuantity};
 use linerate_units::{BitRate, Ratio, display};
 
-use super::{MeasuredEffect, TrialDecision, TrialJudgement};
+use super::{EffectEstimate, TrialDecision, TrialJudgement};
 
 /// Row of a table with one figure before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) fn table(judgement: &TrialJudgement) -> Vec<ComparisonRow> {
     .collect()
 }
 
-fn row<Q: StatisticalQuantity>(what: &'static str, effect: &MeasuredEffect<Q>, show: fn(Q) -> String) -> ComparisonRow {
+fn row<Q: StatisticalQuantity>(what: &'static str, effect: &EffectEstimate<Q>, show: fn(Q) -> String) -> ComparisonRow {
     let signed =
         |difference: SignedDifference<Q>| format!("{}{}", sign(difference.negative), show(difference.magnitude));
     ComparisonRow {
@@ -52,7 +52,7 @@ const fn sign(negative: bool) -> &'static str {
 }
 
 /// Formats one figure: `goodput 267 Mbit/s -> 9.41 Gbit/s (+3420 %)`.
-fn figure<Q: StatisticalQuantity>(what: &str, effect: &MeasuredEffect<Q>, show: fn(Q) -> String) -> String {
+fn figure<Q: StatisticalQuantity>(what: &str, effect: &EffectEstimate<Q>, show: fn(Q) -> String) -> String {
     let share = effect
         .relative_difference()
         .map_or_else(String::new, |share| format!(" ({}{:.0} %)", sign(share.negative), share.magnitude.percent()));
@@ -67,7 +67,7 @@ pub(super) fn sentence(judgement: &TrialJudgement) -> String {
             .round_trip
             .as_ref()
             .map(|effect| figure("round trip under load", effect, display::duration as fn(Duration) -> String)),
-        judgement.retransmitted.as_ref().map(|effect: &MeasuredEffect<Ratio>| {
+        judgement.retransmitted.as_ref().map(|effect: &EffectEstimate<Ratio>| {
             format!("retransmitted {} -> {}", display::percent(effect.before), display::percent(effect.after))
         }),
     ]

@@ -2,34 +2,46 @@
 
 use core::time::Duration;
 
+use linerate_units::serde::OptionalNanoseconds;
 use linerate_units::{BitRate, Ratio};
+use serde::{Deserialize, Serialize};
 
-/// Measurement of one transfer, without or with a change.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// One transfer of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransferMeasurement {
-    /// Payload that arrived per second.
+    /// Goodput: payload that arrived.
+    #[serde(rename = "goodput_bits_per_second")]
     pub goodput: BitRate,
-    /// Round trip under load, 95th percentile; `None` where nothing was acknowledged, or it was not reported.
+    /// 95th percentile of the round trip under load.
+    // `None` where nothing was acknowledged, or it was not reported.
+    #[serde(rename = "round_trip_p95_ns", with = "OptionalNanoseconds")]
     pub round_trip_p95: Option<Duration>,
     /// Smallest round trip.
+    #[serde(rename = "base_round_trip_ns", with = "OptionalNanoseconds")]
     pub base_round_trip: Option<Duration>,
-    /// Retransmitted share of the bytes.
+    /// Share of retransmitted bytes.
     pub retransmitted: Option<Ratio>,
-    /// Load of the busiest processor of both hosts.
+    /// Utilisation of the busiest processor of both hosts.
     pub processor: Option<Ratio>,
-    /// Disturbance that invalidates it: other traffic, another test, a link that went down.
+    /// Disturbance of the measurement; `null` for none.
+    // Other traffic, another test, a link that went down.
     pub disturbed: Option<String>,
 }
 
-/// Measurements without and with the change, one directly after the other.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Measurements without and with the changes, one directly after the other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeasurementPair {
-    /// Measurement without the change.
+    /// Measurement without the changes.
     pub before: TransferMeasurement,
-    /// Measurement with the change.
+    /// Measurement with the changes.
     pub after: TransferMeasurement,
-    /// True when the measurement with the change was the first of the two.
+    /// True when the measurement with the changes was the first of the two.
+    #[serde(default)]
     pub changed_first: bool,
+    /// Reason why the pair does not count; `null` where it does.
+    pub fault: Option<String>,
 }
 
 /// Number of pairs to measure.
@@ -59,17 +71,23 @@ const MAX_DRIFT_SHARE: f64 = 0.1;
 const MAX_NEGLIGIBLE_DRIFT: Duration = Duration::from_micros(50);
 
 impl MeasurementPair {
-    /// Returns the reason why the pair must not count; `None` where it does.
+    /// Joins two measurements, and decides on whether they count.
     #[must_use]
-    pub fn discard_reason(&self) -> Option<String> {
-        let disturbed = self.before.disturbed.as_ref().or(self.after.disturbed.as_ref());
-        disturbed.cloned().or_else(|| {
-            let (before, after) = (self.before.base_round_trip?, self.after.base_round_trip?);
-            let moved = before.abs_diff(after);
-            (moved > before.mul_f64(MAX_DRIFT_SHARE).max(MAX_NEGLIGIBLE_DRIFT)).then(|| {
-                let [before, after] = [before, after].map(linerate_units::display::duration);
-                format!("the smallest round trip moved from {before} to {after}: the path itself changed")
-            })
-        })
+    pub fn new(before: TransferMeasurement, after: TransferMeasurement, changed_first: bool) -> Self {
+        let fault = fault(&before, &after);
+        Self { before, after, changed_first, fault }
     }
+}
+
+/// Reason why two measurements must not count; `None` where they do.
+fn fault(before: &TransferMeasurement, after: &TransferMeasurement) -> Option<String> {
+    let disturbed = before.disturbed.as_ref().or(after.disturbed.as_ref());
+    disturbed.cloned().or_else(|| {
+        let (before, after) = (before.base_round_trip?, after.base_round_trip?);
+        let moved = before.abs_diff(after);
+        (moved > before.mul_f64(MAX_DRIFT_SHARE).max(MAX_NEGLIGIBLE_DRIFT)).then(|| {
+            let [before, after] = [before, after].map(linerate_units::display::duration);
+            format!("the smallest round trip moved from {before} to {after}: the path itself changed")
+        })
+    })
 }

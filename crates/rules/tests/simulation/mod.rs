@@ -137,10 +137,10 @@ impl Transfers {
     fn pair(&mut self, effect: TrueEffect, changed_first: bool) -> MeasurementPair {
         if changed_first {
             let after = self.measure(effect, false);
-            MeasurementPair { before: self.measure(TrueEffect::NONE, true), after, changed_first }
+            MeasurementPair::new(self.measure(TrueEffect::NONE, true), after, changed_first)
         } else {
             let before = self.measure(TrueEffect::NONE, false);
-            MeasurementPair { before, after: self.measure(effect, true), changed_first }
+            MeasurementPair::new(before, self.measure(effect, true), changed_first)
         }
     }
 }

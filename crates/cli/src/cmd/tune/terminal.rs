@@ -93,7 +93,7 @@ impl TerminalInterface {
 
     fn pairs(&mut self, pairs: &[MeasurementPair]) {
         let Some(pair) = pairs.last() else { return };
-        let fault = pair.discard_reason().map_or_else(String::new, |fault| format!(" (not counted: {fault})"));
+        let fault = pair.fault.as_ref().map_or_else(String::new, |fault| format!(" (not counted: {fault})"));
         self.say_below(&format!(
             "pair {}: {} without, {} with{fault}",
             pairs.len(),

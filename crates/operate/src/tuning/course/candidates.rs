@@ -118,11 +118,7 @@ mod tests {
     /// Trial of a change from 100 Mbit/s at 20 ms to these figures.
     fn tried(megabits: f64, milliseconds: u64) -> (TriedGroup, TuningProposal) {
         let (objective, design) = (TuningGoal::WanBulk.objective(), TrialDesign::new(PairBudget::default(), 1));
-        let pair = MeasurementPair {
-            before: measured(100.0, 20),
-            after: measured(megabits, milliseconds),
-            changed_first: false,
-        };
+        let pair = MeasurementPair::new(measured(100.0, 20), measured(megabits, milliseconds), false);
         let pairs = vec![pair; 8];
         let judgement = judge(&objective, &design, &pairs);
         let group = ChangeGroup::Features;

@@ -211,7 +211,7 @@ impl TuningSession<'_> {
             if failures >= MOST_FAILURES {
                 return Err(TuningFailure::of("several consecutive transfers failed: the far end or the path is gone"));
             }
-            pairs.push(MeasurementPair { before: or_nothing(before), after: or_nothing(after), changed_first });
+            pairs.push(MeasurementPair::new(or_nothing(before), or_nothing(after), changed_first));
             self.guide.event(TuningEvent::Pairs { changes, pairs });
         }
         Ok(())

@@ -8,6 +8,7 @@ use linerate_documents::tune::{
 
 use linerate_model::change::HostChange;
 use linerate_model::diagnosis::BoundKind;
+use linerate_units::BitRate;
 
 use super::{add_notes, diagnose, path, rates_chart};
 use crate::presentation::reasons::UnknownReasons;
@@ -249,7 +250,7 @@ fn chart<'a>(trial: &GroupTrial, number: usize) -> Chart<'a> {
         let bar = |one: f64| (Some(one), None);
         BarGroup {
             label: format!("pair {}{left_out}", index + 1),
-            bars: vec![bar(pair.before.goodput_bits_per_second), bar(pair.after.goodput_bits_per_second)],
+            bars: vec![bar(pair.before.goodput.bits_per_second()), bar(pair.after.goodput.bits_per_second())],
         }
     };
     let rows: Vec<BarGroup> = trial.pairs.iter().enumerate().map(row).collect();
@@ -286,20 +287,20 @@ fn contributions(document: &TuneDocument) -> Option<ReportTable> {
     let unknown = UnknownReasons::of(&document.unknown);
     for one in &document.contributions {
         let key = |part: &str| format!("contributions.{}.{part}", one.group.name());
-        let rate = |part: &str, rate: Option<f64>| {
+        let rate = |part: &str, rate: Option<BitRate>| {
             let reason = unknown.recorded(&key(part)).unwrap_or(NO_PAIR);
             rate.map_or_else(
                 || TableCell::Unknown(reason.to_owned()),
-                |rate| TableCell::Value(Quantity::bits_per_second(rate)),
+                |rate| TableCell::Value(Quantity::bits_per_second(rate.bits_per_second())),
             )
         };
         table.push_row(
             one.group.to_string(),
             vec![
                 TableCell::text(decision(one.decision)),
-                rate("before", one.before_bits_per_second),
-                rate("after", one.after_bits_per_second),
-                one.part.map_or(TableCell::Nothing, |part| TableCell::Value(Quantity::share(part))),
+                rate("before", one.before),
+                rate("after", one.after),
+                one.part.map_or(TableCell::Nothing, |part| TableCell::Value(Quantity::share(part.get()))),
             ],
         );
     }
