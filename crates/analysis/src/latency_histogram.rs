@@ -131,16 +131,6 @@ impl LatencyHistogram {
         self.max()
     }
 
-    /// Share of the values above `limit`, within the width of its bucket; `None` without values.
-    #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 values")]
-    pub fn share_above(&self, limit: Duration) -> Option<f64> {
-        self.min?;
-        let limit = index_of(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
-        let above: u64 = (0_u64..).zip(&self.counts).filter(|(index, _)| *index > limit).map(|(_, count)| count).sum();
-        Some(above as f64 / self.total as f64)
-    }
-
     /// Values by bounds of a 1-2-5 series, from the smallest to the largest, empty buckets between them included.
     #[must_use]
     pub fn decades(&self) -> Vec<HistogramBucket> {
@@ -216,7 +206,7 @@ mod tests {
     fn without_values_nothing_is_known() {
         let empty = LatencyHistogram::default();
         assert_eq!((empty.min(), empty.mean(), empty.percentile(0.5), empty.max()), (None, None, None, None));
-        assert_eq!((empty.count(), empty.share_above(Duration::ZERO), empty.decades()), (0, None, Vec::new()));
+        assert_eq!((empty.count(), empty.decades()), (0, Vec::new()));
     }
 
     #[test]
@@ -230,13 +220,6 @@ mod tests {
         assert_eq!(decades[1].count, 1);
         assert_eq!(decades.last().map(|one| (nanoseconds(one.low), one.count)), Some((1_000_000, 1)));
         assert_eq!(decades.len(), 13, "empty ones included: {decades:?}");
-    }
-
-    #[test]
-    fn the_share_above_a_limit_counts_later_values() {
-        let histogram = of(&[10, 20, 30, 40]);
-        assert_eq!(histogram.share_above(Duration::from_nanos(20)), Some(0.5));
-        assert_eq!(histogram.share_above(Duration::from_nanos(40)), Some(0.0));
     }
 
     proptest! {

@@ -59,7 +59,7 @@ pub struct FigureSample {
 
 /// Outcome of adding a run unless it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddOutcome {
+pub(crate) enum AddOutcome {
     /// The run was added with this number.
     New(RunId),
     /// The run existed already, with this number.
@@ -103,17 +103,8 @@ impl History {
         self.writing("storing a run", |transaction| RunWriter::new(transaction)?.insert(&row, &[]))
     }
 
-    /// Stores a run with tags, unless one of the same command, host, time and duration exists.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::add`].
-    pub fn add_unless_known(&mut self, run: &RunDocument, tags: &[String]) -> Result<AddOutcome, HistoryError> {
-        let added = self.add_unknown(&[(RunRow::new(run)?, tags.to_vec())])?;
-        added.first().copied().ok_or_else(|| HistoryError::Unwritable("no run was stored".to_owned()))
-    }
-
-    /// Stores those runs that are not known, in one transaction; returns an outcome for each.
+    /// Stores those runs that are not known, in one transaction; returns an outcome for each. A run is known when one of
+    /// the same command, host, time and duration exists.
     pub(crate) fn add_unknown(&mut self, runs: &[(RunRow, Vec<String>)]) -> Result<Vec<AddOutcome>, HistoryError> {
         self.writing("storing runs", |transaction| {
             let mut writer = RunWriter::new(transaction)?;

@@ -25,7 +25,7 @@ pub mod utc_time;
 
 pub use error::HistoryError;
 pub use filter::RunFilter;
-pub use history::{AddOutcome, FigureSample, History, RunSummary};
+pub use history::{FigureSample, History, RunSummary};
 pub use id::{InvalidRunReference, RunId, RunReference, RunReferences};
 pub use location::{HistoryLocation, LOCATION_VARIABLE};
 pub use size::DeletedRuns;

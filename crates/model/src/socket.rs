@@ -383,21 +383,6 @@ impl SocketSnapshot {
         let segments = (count(info.unacknowledged)? + count(self.moment.retransmitted)?).saturating_sub(gone);
         Some(info.send_mss.map(Mss::byte_count)? * segments)
     }
-
-    /// True for a connection that may carry data, not one in its handshake or TIME-WAIT.
-    #[must_use]
-    pub const fn is_flow(&self) -> bool {
-        matches!(
-            self.state,
-            TcpState::Established
-                | TcpState::SynSent
-                | TcpState::SynReceived
-                | TcpState::FinWait1
-                | TcpState::CloseWait
-                | TcpState::LastAck
-                | TcpState::Closing
-        )
-    }
 }
 
 /// Process that has a socket open.

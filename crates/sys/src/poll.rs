@@ -41,11 +41,6 @@ impl<'a> PollItem<'a> {
         Self { raw, borrowed: PhantomData }
     }
 
-    /// Changes the events to wait for.
-    pub fn set_interest(&mut self, interest: PollInterest) {
-        self.raw.events = interest.0;
-    }
-
     /// True when anything at all happened.
     #[must_use]
     pub fn is_ready(&self) -> bool {

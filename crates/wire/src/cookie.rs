@@ -121,14 +121,6 @@ impl Cookie {
     pub fn extension_version(&self) -> Option<ExtensionVersion> {
         ExtensionVersion::from_byte(*self.0.strip_prefix(LINERATE_PREFIX)?.first()?)
     }
-
-    /// Token of the session that a load connection joins; `None` for every other connection.
-    #[must_use]
-    pub fn load_token(&self) -> Option<SessionToken> {
-        let is_load = self.extension_version() == Some(ExtensionVersion::Load) && self.0[LENGTH - 1] == 0;
-        let characters = self.0[LINERATE_PREFIX.len() + 1..LENGTH - 1].try_into().ok()?;
-        is_load.then(|| SessionToken::from_characters(characters)).flatten()
-    }
 }
 
 /// Position of an [`AdmissionKey`] in a cookie: after the version letter.
@@ -295,14 +287,12 @@ mod tests {
         let token = SessionToken::random(core::array::from_fn(|index| u8::try_from(index * 9).expect("small")));
         let cookie = Cookie::load(token);
         assert_eq!(cookie.extension_version(), Some(ExtensionVersion::Load));
-        assert_eq!(cookie.load_token(), Some(token));
         assert_eq!(cookie.to_string(), format!("lineratec{token}"));
         assert_eq!(SessionToken::from_characters(*token.as_bytes()), Some(token));
-        assert_eq!(Cookie::probes(entropy()).load_token(), None);
-        for (index, wrong) in [(9, b'1'), (35, b'A'), (36, b'a')] {
-            let mut other = *cookie.as_bytes();
+        for (index, wrong) in [(0, b'1'), (26, b'A')] {
+            let mut other = *token.as_bytes();
             other[index] = wrong;
-            assert_eq!(Cookie::from_bytes(other).load_token(), None, "byte {index}");
+            assert_eq!(SessionToken::from_characters(other), None, "byte {index}");
         }
     }
 

@@ -26,17 +26,6 @@ impl SearchLimits {
     pub fn max_traffic(&self) -> ByteCount {
         self.bytes.min(self.max_rate * self.duration)
     }
-
-    /// Approximate traffic on a path of that capacity and round-trip time: the ramp (whose last step is up to twice the
-    /// capacity, and lasts a round trip and a feedback interval), the overload, and a second of hold. Never more than
-    /// [`SearchLimits::max_traffic`].
-    #[must_use]
-    pub fn expected_traffic(&self, capacity: BitRate, round_trip: Duration) -> ByteCount {
-        let step = round_trip + FEEDBACK_INTERVAL * 2;
-        let (ramp, overload, hold) =
-            (capacity * step * 4, (capacity * 1.5) * (step + OVERLOAD_DURATION), (capacity * 1.05) * HOLD_DURATION);
-        (ramp + overload + hold + (capacity * 1.5) * step).min(self.max_traffic())
-    }
 }
 
 /// Measured duration of the overload.

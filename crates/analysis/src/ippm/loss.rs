@@ -28,17 +28,6 @@ pub struct GilbertModel {
     pub bad_to_good: Ratio,
 }
 
-impl GilbertModel {
-    /// Ratio of the mean length of loss runs to that under independent loss: 1 for independent loss. `None` when
-    /// everything or nothing is lost.
-    #[must_use]
-    pub fn burstiness(self) -> Option<Ratio> {
-        let (good_to_bad, bad_to_good) = (self.good_to_bad.get(), self.bad_to_good.get());
-        let loss = good_to_bad / (good_to_bad + bad_to_good);
-        Ratio::of(1.0 - loss, bad_to_good)
-    }
-}
-
 /// One-way loss of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PacketLoss {
@@ -200,7 +189,6 @@ mod tests {
         // Some 1920 runs: a relative standard error of 2.3 %; four of them.
         assert!((model.good_to_bad.get() / 0.01 - 1.0).abs() < 0.1, "{model:?}");
         assert!((model.bad_to_good.get() / 0.25 - 1.0).abs() < 0.1, "{model:?}");
-        assert!(model.burstiness().is_some_and(|value| (value.get() - 3.85).abs() < 0.4), "{model:?}");
     }
 
     proptest! {

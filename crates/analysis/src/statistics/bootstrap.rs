@@ -187,7 +187,8 @@ mod tests {
             let estimate = sample.estimate(SampleStatistic::Mean, &BootstrapSettings::with_seed(3));
             estimate.and_then(|estimate| estimate.interval).map_or(0.0, |interval| interval.high - interval.low)
         };
-        let blocks = BlockSample::spaced(&readings, Duration::from_millis(10), Duration::from_secs(1));
+        let timed: Vec<_> = (0_u64..).map(MonotonicTime::from_nanos).zip(readings.iter().copied()).collect();
+        let blocks = BlockSample::timed(&timed, Duration::from_nanos(100));
         let (apart, together) = (width(&BlockSample::independent(&readings)), width(&blocks));
         // Ten times fewer independent values per value: sqrt(100) wider.
         assert!(together > 8.0 * apart && together < 15.0 * apart, "{together} against {apart}");

@@ -71,15 +71,6 @@ impl<Q: StatisticalQuantity> BlockSample<Q> {
         Self { is_ordered: true, ..Self::of_blocks(blocks.into_values()) }
     }
 
-    /// Creates a sample of values taken every `interval`, in order of time, in blocks of this length. An interval of
-    /// zero makes each value its own block.
-    #[must_use]
-    pub fn spaced(readings: &[Q], interval: Duration, block: Duration) -> Self {
-        let together = block.as_nanos().checked_div(interval.as_nanos()).unwrap_or(1).max(1);
-        let together = usize::try_from(together).unwrap_or(usize::MAX);
-        Self::of_blocks(readings.chunks(together).map(|chunk| chunk.iter().map(|reading| reading.number()).collect()))
-    }
-
     fn of_blocks(blocks: impl IntoIterator<Item = Vec<f64>>) -> Self {
         let blocks = blocks
             .into_iter()
@@ -159,9 +150,6 @@ mod tests {
         let sample = BlockSample::timed(&readings, DEFAULT_BLOCK);
         assert_eq!(sample.blocks, [vec![1.0, 2.0], vec![3.0], vec![4.0]]);
         assert_eq!(BlockSample::timed(&readings, Duration::ZERO).blocks(), 4);
-        let spaced = BlockSample::spaced(&[1.0, 2.0, 3.0], Duration::from_millis(500), DEFAULT_BLOCK);
-        assert_eq!(spaced.blocks, [vec![1.0, 2.0], vec![3.0]]);
-        assert_eq!(BlockSample::spaced(&[1.0, 2.0], Duration::ZERO, DEFAULT_BLOCK).blocks(), 2);
     }
 
     proptest! {
@@ -170,7 +158,8 @@ mod tests {
             readings in proptest::collection::vec(0.0..1e6_f64, 1..100), together in 1_u64..20
         ) {
             let apart = BlockSample::independent(&readings);
-            let blocks = BlockSample::spaced(&readings, Duration::from_millis(1), Duration::from_millis(together));
+            let timed: Vec<_> = (0_u64..).map(MonotonicTime::from_nanos).zip(readings).collect();
+            let blocks = BlockSample::timed(&timed, Duration::from_nanos(together));
             for statistic in [SampleStatistic::Mean, SampleStatistic::Median, SampleStatistic::Percentile(Ratio::new(0.9).expect("a share"))] {
                 prop_assert_eq!(apart.statistic(statistic), blocks.statistic(statistic));
             }

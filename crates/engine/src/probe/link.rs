@@ -14,8 +14,8 @@ use linerate_sys::poll::{self, PollInterest, PollItem, Waker};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::MonotonicTime;
 use linerate_wire::probe::{
-    ConnectionNumber, ConnectionRef, DatagramsReady, EmptyContent, FarFacts, GoodputSample, LoadEnd, LoadProgress,
-    LoadReady, LoadSample, MARKER, MAX_LOAD_SAMPLES, ProbeMessageDecoder, ProbeResponse, RecordBatch, ReflectorOpened,
+    ConnectionNumber, ConnectionRef, DatagramsReady, EmptyContent, FarFacts, GoodputSample, LoadEnd, LoadReady,
+    LoadSample, MARKER, MAX_LOAD_SAMPLES, ProbeMessageDecoder, ProbeResponse, RecordBatch, ReflectorOpened,
     RequestRefused, RrReady, RrReport, SentReport, ServerHello, StreamFeedback, StreamNumber, StreamRequest,
 };
 use linerate_wire::quic::QuicReady;
@@ -94,7 +94,6 @@ struct StreamState {
 struct LoadConnectionState {
     expected: bool,
     ready: Option<LoadReady>,
-    progress: Option<LoadProgress>,
     samples: Vec<LoadSample>,
     goodput: Vec<GoodputSample>,
     batches: u64,
@@ -336,11 +335,6 @@ impl ControlLink {
         self.wait_answer("send", RequestSubject::Stream(stream), ANSWER_LIMIT, began)
     }
 
-    /// Newest feedback on a stream.
-    pub(super) fn feedback(&self, stream: StreamNumber) -> Option<StreamFeedback> {
-        lock(&self.state).streams.get(&stream)?.feedback
-    }
-
     /// First feedback newer than `newer_than`; `None` when none arrives in time.
     pub(super) fn wait_feedback(
         &self,
@@ -400,11 +394,6 @@ impl ControlLink {
         self.wait_answer("load", RequestSubject::Connection(number), limit, |state| {
             state.loads.get(&number)?.ready.clone()
         })
-    }
-
-    /// Latest progress report on a load connection.
-    pub(super) fn progress(&self, number: ConnectionNumber) -> Option<LoadProgress> {
-        lock(&self.state).loads.get(&number)?.progress
     }
 
     /// Full record of a load connection from the server.
@@ -485,11 +474,8 @@ impl ProbeLinkState {
             ProbeResponse::Records(records) => self.stream(records.stream, |of| of.add(records)),
             ProbeResponse::LoadExpected(of) => self.load(of.connection, |load| load.expected = true),
             ProbeResponse::LoadReady(ready) => self.load(ready.connection, |load| load.ready = Some(ready)),
-            ProbeResponse::LoadProgress(all) => {
-                for one in all {
-                    self.load(one.connection, |load| load.progress = Some(one));
-                }
-            }
+            // This end's own samples show it, and the record at the end is complete.
+            ProbeResponse::LoadProgress(_) => {}
             ProbeResponse::LoadSamples(samples) => self.load(samples.connection, |load| {
                 load.batches += 1;
                 load.samples.extend(samples.samples);

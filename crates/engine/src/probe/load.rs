@@ -10,9 +10,7 @@ use linerate_sys::net::SocketSettings;
 use linerate_sys::{options, tcp_info};
 use linerate_units::{ByteCount, MonotonicTime, TypeOfService};
 use linerate_wire::probe::load_frame::LoadFrame;
-use linerate_wire::probe::{
-    ConnectionNumber, ConnectionRef, GoodputSample, LoadOrder, LoadProgress, LoadSample, StreamRequest,
-};
+use linerate_wire::probe::{ConnectionNumber, ConnectionRef, GoodputSample, LoadOrder, LoadSample, StreamRequest};
 
 pub use super::load_link::ApplicationPing;
 
@@ -211,12 +209,6 @@ impl LoadConnection {
     #[must_use]
     pub fn goodput(&self, from: usize) -> Vec<GoodputSample> {
         self.local.look(|seen| rest(&seen.goodput, from))
-    }
-
-    /// Latest report of the far end, which sends one every half second while the load is started.
-    #[must_use]
-    pub fn far_progress(&self) -> Option<LoadProgress> {
-        self.link.progress(self.number)
     }
 
     /// This end's `tcp_info` now.

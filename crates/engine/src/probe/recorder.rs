@@ -129,11 +129,6 @@ impl StreamRecorder {
         }
     }
 
-    /// Packets recorded so far, from the `from`-th on.
-    pub(crate) fn since(&self, from: usize) -> Vec<PacketRecord> {
-        lock(&self.state).packets.get(from..).map(<[_]>::to_vec).unwrap_or_default()
-    }
-
     /// Takes all recorded packets, with the lease of their memory.
     fn take_arrivals(&self, datagrams: &DatagramSocket) -> (PacketArrivals, MemoryLease) {
         let mut state = lock(&self.state);
@@ -298,12 +293,6 @@ impl StreamReception {
         self.recorder.feedback(&self.datagrams, false)
     }
 
-    /// The packets that have arrived so far, from the `from`-th on; none with [`RecordDetail::Counts`].
-    #[must_use]
-    pub fn arrivals_so_far(&self, from: usize) -> Vec<PacketRecord> {
-        self.recorder.since(from)
-    }
-
     /// Ends the reception: the last figures and, with [`RecordDetail::Arrivals`], the packets.
     #[must_use]
     pub fn finish(self) -> (StreamFeedback, PacketArrivals) {
@@ -353,6 +342,10 @@ mod tests {
         DatagramRun { stream, bytes, datagram: 64, arrived, hop_limit: None, type_of_service: None }
     }
 
+    fn recorded(recorder: &StreamRecorder) -> Vec<PacketRecord> {
+        lock(&recorder.state).packets.clone()
+    }
+
     #[test]
     fn the_highest_number_has_its_own_sending_time() {
         for detail in [RecordDetail::Counts, RecordDetail::Arrivals] {
@@ -388,10 +381,8 @@ mod tests {
         });
         recorder.record(&run(b"too short for a packet"));
         let found: Vec<_> =
-            recorder.since(0).iter().map(|packet| (packet.sequence, packet.sent, packet.time_to_live)).collect();
+            recorded(&recorder).iter().map(|packet| (packet.sequence, packet.sent, packet.time_to_live)).collect();
         assert_eq!(found, [(3, at(2), Some(61)), (1, at(1), Some(61)), (1, at(1), Some(61))]);
-        assert_eq!(recorder.since(2).len(), 1);
-        assert!(recorder.since(3).is_empty() && recorder.since(99).is_empty());
     }
 
     #[test]
@@ -401,16 +392,16 @@ mod tests {
         let bytes: Vec<u8> = (0..4).flat_map(|number| datagram(number, 1)).collect();
         one.record(&run(&bytes));
         other.record(&run(&bytes));
-        assert_eq!((one.since(0).len(), other.since(0).len()), (4, 1));
+        assert_eq!((recorded(&one).len(), recorded(&other).len()), (4, 1));
         assert_eq!((lock(&one.state).not_kept, lock(&other.state).not_kept), (0, 3));
         let counted = lock(&other.state).tracker.snapshot().received;
         assert_eq!(counted, PacketCount::new(4), "those that were not kept are counted");
         drop(one);
         other.record(&run(&bytes));
-        assert_eq!(other.since(0).len(), 5, "four more");
+        assert_eq!(recorded(&other).len(), 5, "four more");
         let counting = recorder(RecordDetail::Counts, &quota);
         counting.record(&run(&bytes));
-        assert!(counting.since(0).is_empty() && lock(&counting.state).not_kept == 0, "counting needs no quota");
+        assert!(recorded(&counting).is_empty() && lock(&counting.state).not_kept == 0, "counting needs no quota");
     }
 
     #[test]
@@ -421,7 +412,7 @@ mod tests {
         let one = recorder(RecordDetail::Arrivals, &RecordQuota::new(server.account(client)));
         let bytes: Vec<u8> = (0..200).flat_map(|number| datagram(number, 1)).collect();
         one.record(&run(&bytes));
-        assert_eq!((one.since(0).len(), lock(&one.state).not_kept), (64, 136));
+        assert_eq!((recorded(&one).len(), lock(&one.state).not_kept), (64, 136));
         assert_eq!(one.room.left.load(Ordering::Relaxed), MAX_SESSION_RECORDS - 64);
         assert!(server.account(client).lease(FLOW_MEMORY).is_err(), "the network has its share");
         drop(one);

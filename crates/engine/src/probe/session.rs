@@ -335,12 +335,6 @@ impl ProbeSession {
         SendingThread::start(&self.way()?.datagrams, order, &self.allowance, None)
     }
 
-    /// Newest feedback of the far end on a stream with [`RecordDetail::Counts`].
-    #[must_use]
-    pub fn far_feedback(&self, stream: StreamNumber) -> Option<StreamFeedback> {
-        self.link.feedback(stream)
-    }
-
     /// Waits for feedback newer than that with this [`StreamFeedback::time`]; `None` when none arrives within `limit`.
     pub fn wait_feedback(
         &self,

@@ -260,9 +260,10 @@ fn a_fast_stream_is_counted_in_both_directions() {
     assert!(!sending.is_over());
     let report = sending.stop();
     assert_eq!(report.rate, BitRate::from_bits_per_second(400e6));
-    let mut far = session.wait_feedback(up.stream, None, Duration::from_secs(10)).expect("alive").expect("feedback");
+    let newest = || session.wait_feedback(up.stream, None, Duration::from_secs(10)).expect("alive").expect("feedback");
+    let mut far = newest();
     within_ten_seconds(|| {
-        far = session.far_feedback(up.stream).expect("feedback");
+        far = newest();
         // A host that drops packets reports them.
         far.packets + far.dropped_in_host.unwrap_or_default() >= report.packets
     });
@@ -315,7 +316,7 @@ fn load_runs_in_both_directions_with_pings() {
         within_ten_seconds(|| load.pings(0).iter().filter(|ping| ping.round_trip.is_some()).count() >= 5);
         assert_eq!(load.bytes(), ByteCount::ZERO, "it has not been started");
         load.start().expect("alive");
-        within_ten_seconds(|| load.bytes() > ByteCount::from_mebibytes(8) && load.far_progress().is_some());
+        within_ten_seconds(|| load.bytes() > ByteCount::from_mebibytes(8));
         // The pings are 5 ms apart at least, so that the receiver's samples, 50 ms apart, are several.
         let before = load.pings(0).len();
         within_ten_seconds(|| load.pings(before).iter().filter(|ping| ping.round_trip.is_some()).count() >= 60);

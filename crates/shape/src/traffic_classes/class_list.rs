@@ -238,17 +238,8 @@ impl TrafficClasses {
     /// True when a class is selected by a firewall mark in this direction.
     #[must_use]
     pub fn has_marks(&self, direction: Direction) -> bool {
-        self.has(direction, |selector| matches!(selector, ClassSelector::FirewallMark(_)))
-    }
-
-    /// True when a class is selected by an address in this direction.
-    #[must_use]
-    pub fn has_addresses(&self, direction: Direction) -> bool {
-        self.has(direction, |selector| matches!(selector, ClassSelector::Address(_)))
-    }
-
-    fn has(&self, direction: Direction, is_one: impl Fn(&ClassSelector) -> bool) -> bool {
+        let is_mark = |selector: &ClassSelector| matches!(selector, ClassSelector::FirewallMark(_));
         let mut classes = self.list.iter().filter(|class| class.rates.of(direction).is_some());
-        classes.any(|class| class.selectors.iter().any(&is_one))
+        classes.any(|class| class.selectors.iter().any(is_mark))
     }
 }

@@ -68,7 +68,7 @@ mod tests {
         let loopback = &passed.interfaces["lo"];
         assert!(loopback.traffic.sent.bytes.get() >= 1028, "{loopback:?}");
         assert!(!before.processors.is_empty() && !before.softnet.is_empty());
-        assert!(passed.backlog_drops().is_some() && passed.squeezes().is_some());
+        assert!(passed.squeezes().is_some());
     }
 
     #[test]

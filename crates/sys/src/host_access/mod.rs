@@ -119,12 +119,6 @@ pub fn is_gone(error: &Error) -> bool {
     matches!(error.errno(), Some(libc::ENODEV | libc::ENXIO))
 }
 
-/// True when an error means that there is no space for the write.
-#[must_use]
-pub fn is_out_of_space(error: &Error) -> bool {
-    matches!(error.errno(), Some(libc::ENOSPC | libc::EDQUOT))
-}
-
 /// Text with one blank between words, none around.
 fn squeezed(text: &str) -> String {
     text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")

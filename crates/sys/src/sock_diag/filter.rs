@@ -44,7 +44,7 @@ impl SocketStates {
         Self(states.iter().fold(0, |set, state| set | 1 << number(state)))
     }
 
-    /// States in which data may be in flight, as `SocketReading::is_flow` has them.
+    /// States in which data may be in flight.
     #[must_use]
     pub fn flows() -> Self {
         use TcpState::{CloseWait, Closing, Established, FinWait1, LastAck, SynReceived, SynSent};

@@ -30,8 +30,6 @@ pub use disabled::{Authenticator, encrypt_token};
 #[cfg(feature = "auth")]
 pub use enabled::{Authenticator, encrypt_token};
 
-use crate::error::ErrorCode;
-
 /// Default of the largest permitted difference of the clocks (iperf3 `--time-skew-threshold`).
 pub const DEFAULT_SKEW: Duration = Duration::from_secs(10);
 
@@ -139,7 +137,7 @@ pub enum SetupError {
     },
 }
 
-/// Reason why a client was refused. The client receives [`AuthenticationError::CODE`] only.
+/// Reason why a client was refused. The client receives [`crate::error::ErrorCode::AUTHORIZATION`] only.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthenticationError {
@@ -186,9 +184,4 @@ pub enum AuthenticationError {
         /// Name of the user.
         user: UserName,
     },
-}
-
-impl AuthenticationError {
-    /// Error number sent to the client, for any reason.
-    pub const CODE: ErrorCode = ErrorCode::AUTHORIZATION;
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use linerate_lab::kernel::SeriesVersion;
+use linerate_lab::session::SessionRequest;
 
 use super::ad_hoc::AdHocPath;
 use crate::{completion, values};
@@ -123,7 +124,7 @@ impl Default for LabOptions {
             pcap_at: "near:eth0".to_owned(),
             back_end: BackEnd::Uml,
             seed: None,
-            stall_limit: Duration::from_secs(60),
+            stall_limit: SessionRequest::STALL_LIMIT,
             kernel: None,
             verbose: false,
         }

@@ -70,12 +70,6 @@ impl DeviceChannels {
     pub const fn receiving(&self) -> u32 {
         self.receive.saturating_add(self.combined)
     }
-
-    /// Maximum number of queues that can receive.
-    #[must_use]
-    pub fn max_receiving(&self) -> u32 {
-        self.most_receive.max(self.most_combined)
-    }
 }
 
 /// Interrupt coalescing (`ethtool -c`).
@@ -122,7 +116,7 @@ mod tests {
     #[test]
     fn queues_that_receive() {
         let channels = DeviceChannels { receive: 2, combined: 3, most_combined: 8, ..DeviceChannels::default() };
-        assert_eq!((channels.receiving(), channels.max_receiving()), (5, 8));
+        assert_eq!(channels.receiving(), 5);
         assert!(OffloadState { changeable: true, ..OffloadState::default() }.could_be_on());
         assert!(!OffloadState::default().could_be_on());
     }

@@ -22,13 +22,9 @@ impl PciLink {
     /// 128/130 of the bits, and 90 % of that.
     #[must_use]
     pub fn usable(&self) -> BitRate {
-        usable(self.lane_rate, self.lanes)
-    }
-
-    /// Usable rate in a slot without restrictions.
-    #[must_use]
-    pub fn max_usable(&self) -> BitRate {
-        usable(self.highest_lane_rate, self.most_lanes)
+        let bits = self.lane_rate.bits_per_second();
+        let encoding = if bits < MIN_LANE_RATE_128B130B { 0.8 } else { 128.0 / 130.0 };
+        BitRate::from_bits_per_second(bits * f64::from(self.lanes) * encoding * 0.9)
     }
 
     /// True when it has fewer or slower lanes than the device supports.
@@ -40,12 +36,6 @@ impl PciLink {
 
 /// Lowest lane rate with 128b/130b encoding (PCI Express 3.0).
 const MIN_LANE_RATE_128B130B: f64 = 8e9;
-
-fn usable(lane_rate: BitRate, lanes: u32) -> BitRate {
-    let bits = lane_rate.bits_per_second();
-    let encoding = if bits < MIN_LANE_RATE_128B130B { 0.8 } else { 128.0 / 130.0 };
-    BitRate::from_bits_per_second(bits * f64::from(lanes) * encoding * 0.9)
-}
 
 /// Receive queue and its packet steering (`/sys/class/net/…/queues/rx-…`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -102,9 +92,10 @@ mod tests {
         let slot = PciLink { lane_rate: lane(5e9), lanes: 4, highest_lane_rate: lane(8e9), most_lanes: 8 };
         assert!((slot.usable().bits_per_second() - 14.4e9).abs() < 1.0, "5 x 4 x 0.8 x 0.9");
         let most = 8e9 * 8.0 * 128.0 / 130.0 * 0.9;
-        assert!((slot.max_usable().bits_per_second() - most).abs() < 1.0);
         assert!(slot.is_reduced());
-        assert!(!PciLink { lane_rate: lane(8e9), lanes: 8, ..slot }.is_reduced());
+        let full = PciLink { lane_rate: lane(8e9), lanes: 8, ..slot };
+        assert!((full.usable().bits_per_second() - most).abs() < 1.0);
+        assert!(!full.is_reduced());
     }
 
     #[test]
