@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use linerate_model::change::{ChangeTarget, HostChange, InterfaceIdentity};
+use linerate_model::socket::ProcessId;
 use linerate_sys::host_access::HostIdentity;
 use linerate_units::WallTime;
 
@@ -24,7 +25,7 @@ pub struct ChangeSet {
     /// Purpose, as text for the user.
     pub purpose: String,
     /// The process that made it.
-    pub process: u32,
+    pub process: ProcessId,
     /// Start time of that process, in kernel ticks since boot; 0 where it is unknown.
     pub process_began: u64,
     /// The host.
@@ -212,7 +213,7 @@ impl ChangeSet {
             begun_at: wall_time(at_unix_ns),
             linerate_version,
             purpose,
-            process,
+            process: ProcessId(process),
             process_began,
             identity: HostIdentity { boot, machine, namespace, namespace_cookie, kernel },
             items: Vec::new(),

@@ -31,8 +31,8 @@ pub struct WatchFilter {
 
 impl WatchFilter {
     /// Process whose kernel events are traced: without one, this process stands in and no wait is its own.
-    fn traced_process(&self) -> Option<u32> {
-        let process = self.process.map_or_else(std::process::id, |process| process.0);
+    fn traced_process(&self) -> Option<ProcessId> {
+        let process = self.process.unwrap_or_else(|| ProcessId(std::process::id()));
         self.kernel_events.then_some(process)
     }
 }

@@ -106,7 +106,7 @@ impl<'a> Watchdog<'a> {
                 return Ok(None);
             }
             let now = monotonic_now();
-            let process = ProcessIdentity { number: watched.set.process, began: watched.set.process_began };
+            let process = ProcessIdentity { number: watched.set.process.0, began: watched.set.process_began };
             // While it exists, it could write again. One that cannot be signalled keeps the lock, and is retried.
             let _ = match expiry.next(now, watched.deadline) {
                 None => Ok(()),

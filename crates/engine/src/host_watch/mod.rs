@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use linerate_model::environment::{InterfaceCounters, ProtocolCounters};
 use linerate_model::far::{HostEvidence, LinkEvidence, ProcessorLoad, ReceivingEvidence};
 use linerate_model::host::processors::ProcessorTicks;
+use linerate_model::socket::ProcessId;
 use linerate_sys::clock::{self, CpuTime};
 use linerate_sys::interface::InterfaceWatch;
 use linerate_sys::{environment, host};
@@ -56,11 +57,11 @@ impl WatchedLink {
 impl HostWatch {
     /// Reads the counters of this host and of its interface towards `remote`; traces the kernel's events on request.
     pub(crate) fn start(remote: IpAddr, traces_kernel: bool) -> Self {
-        Self::of_process(remote, traces_kernel.then(std::process::id))
+        Self::of_process(remote, traces_kernel.then(|| ProcessId(std::process::id())))
     }
 
     /// The same, with the kernel's events about the threads of this process, if any.
-    pub(crate) fn of_process(remote: IpAddr, traced: Option<u32>) -> Self {
+    pub(crate) fn of_process(remote: IpAddr, traced: Option<ProcessId>) -> Self {
         let kernel_events = traced.map(|process| KernelEventTrace::start(process, remote));
         let started = clock::monotonic_now();
         Self {

@@ -7,6 +7,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
+use linerate_model::socket::ProcessId;
 use linerate_sys::supervise::process_state;
 
 /// Bytes of a stack that are examined: the longest path, and its end.
@@ -16,12 +17,12 @@ const STACK_BLOCK_SIZE: u64 = 4096;
 const PATH_TERMINATOR: &[u8] = &[0; 9];
 
 /// Programs of those of these processes that are running.
-pub(super) fn running_programs(processes: &[u32]) -> Vec<String> {
-    let runs = |process: &&u32| process_state(**process).is_some_and(|state| state.letter == 'R');
+pub(super) fn running_programs(processes: &[ProcessId]) -> Vec<String> {
+    let runs = |process: &&ProcessId| process_state(**process).is_some_and(|state| state.letter == 'R');
     processes.iter().filter(runs).filter_map(|process| program(*process)).collect()
 }
 
-fn program(process: u32) -> Option<String> {
+fn program(process: ProcessId) -> Option<String> {
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
     let memory = File::open(format!("/proc/{process}/mem")).ok()?;
     let mut block = vec![0; usize::try_from(STACK_BLOCK_SIZE).ok()?];
@@ -77,6 +78,6 @@ mod tests {
 
     #[test]
     fn this_process_is_no_guests() {
-        assert_eq!(program(std::process::id()), None);
+        assert_eq!(program(ProcessId(std::process::id())), None);
     }
 }

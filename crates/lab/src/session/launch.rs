@@ -5,6 +5,7 @@ use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
+use linerate_model::socket::ProcessId;
 use linerate_sys::poll::{PollInterest, wait_for};
 use linerate_sys::process::is_root;
 use linerate_sys::supervise::{
@@ -283,9 +284,9 @@ impl RunningGuest {
     }
 
     /// The processes that are programs of the guest, as this host sees them; none when they are this host's own.
-    pub(super) fn processes(&self) -> Vec<u32> {
+    pub(super) fn processes(&self) -> Vec<ProcessId> {
         let Some(process) = self.process.filter(|_| self.own_kernel) else { return Vec::new() };
-        let mut below = descendants(process).unwrap_or_default();
+        let mut below = descendants(ProcessId(process)).unwrap_or_default();
         // The kernel itself is that process or, in a namespace, its first child.
         below.drain(..usize::from(self.in_namespace).min(below.len()));
         below

@@ -3,6 +3,7 @@
 use linerate_units::ByteCount;
 
 use crate::fact::Fact;
+use crate::socket::ProcessId;
 
 /// Applications that transfer data on a host.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,7 +82,7 @@ fn unescape(word: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferProcess {
     /// Process id.
-    pub process: u32,
+    pub process: ProcessId,
     /// Program.
     pub program: TransferProgram,
     /// True when it compresses (`-C`, `-z`).
@@ -162,7 +163,7 @@ impl TransferProgram {
 impl TransferProcess {
     /// Extracts the options that affect speed; the first argument is the program's name and is skipped.
     #[must_use]
-    pub fn from_arguments(process: u32, program: TransferProgram, arguments: &[String]) -> Self {
+    pub fn from_arguments(process: ProcessId, program: TransferProgram, arguments: &[String]) -> Self {
         let mut found = Self { process, program, compresses: false, ciphers: None, rate_limit: None };
         let mut words = arguments.iter().skip(1).map(String::as_str);
         while let Some(word) = words.next() {
@@ -266,7 +267,7 @@ mod tests {
 
     fn transfer(program: TransferProgram, line: &str) -> TransferProcess {
         let words: Vec<String> = line.split('|').map(str::to_owned).collect();
-        TransferProcess::from_arguments(7, program, &words)
+        TransferProcess::from_arguments(ProcessId(7), program, &words)
     }
 
     #[test]
@@ -300,7 +301,7 @@ mod tests {
         fn parsing_never_panics(text in ".{0,200}", words in proptest::collection::vec(".{0,12}", 0..12)) {
             prop_assert!(NfsMount::parse_all(&text).len() <= text.lines().count());
             for program in [TransferProgram::Rsync, TransferProgram::Scp, TransferProgram::Ssh, TransferProgram::Curl] {
-                prop_assert_eq!(TransferProcess::from_arguments(1, program, &words).process, 1);
+                prop_assert_eq!(TransferProcess::from_arguments(ProcessId(1), program, &words).process, ProcessId(1));
             }
         }
     }

@@ -4,6 +4,7 @@ use linerate_model::fact::Fact;
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::applications::{TransferProcess, TransferProgram};
+use linerate_model::socket::ProcessId;
 
 use super::AuditRule;
 use super::link_support::FindingDraft;
@@ -26,8 +27,13 @@ pub(super) const RULE: AuditRule = AuditRule {
 
 fn host(ciphers: Option<&str>) -> HostFacts {
     let ciphers = ciphers.map(str::to_owned);
-    let transfer =
-        TransferProcess { process: 7, program: TransferProgram::Scp, compresses: false, ciphers, rate_limit: None };
+    let transfer = TransferProcess {
+        process: ProcessId(7),
+        program: TransferProgram::Scp,
+        compresses: false,
+        ciphers,
+        rate_limit: None,
+    };
     let mut host = HostFacts::default();
     host.applications.transfers = Fact::Known(vec![transfer]);
     host

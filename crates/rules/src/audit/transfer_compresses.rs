@@ -4,6 +4,7 @@ use linerate_model::fact::Fact;
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::applications::{TransferProcess, TransferProgram};
+use linerate_model::socket::ProcessId;
 
 use super::AuditRule;
 use super::link_support::{FindingDraft, host_with, link, working};
@@ -27,8 +28,13 @@ pub(super) const RULE: AuditRule = AuditRule {
 };
 
 fn host(compresses: bool) -> HostFacts {
-    let transfer =
-        TransferProcess { process: 7, program: TransferProgram::Rsync, compresses, ciphers: None, rate_limit: None };
+    let transfer = TransferProcess {
+        process: ProcessId(7),
+        program: TransferProgram::Rsync,
+        compresses,
+        ciphers: None,
+        rate_limit: None,
+    };
     let mut host = host_with(vec![link("eth0")]);
     host.applications.transfers = Fact::Known(vec![transfer]);
     host

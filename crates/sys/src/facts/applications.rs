@@ -2,6 +2,7 @@
 
 use linerate_model::fact::Fact;
 use linerate_model::host::applications::{NfsMount, TransferApplications, TransferProcess, TransferProgram};
+use linerate_model::socket::ProcessId;
 
 use super::reading::file;
 use super::running::{RunningProcess, arguments};
@@ -9,7 +10,7 @@ use super::running::{RunningProcess, arguments};
 pub(super) fn read(processes: &[RunningProcess]) -> TransferApplications {
     let transfer = |process: &RunningProcess| {
         let program = TransferProgram::by_name(&process.name)?;
-        Some(TransferProcess::from_arguments(process.number, program, &arguments(process.number)))
+        Some(TransferProcess::from_arguments(ProcessId(process.number), program, &arguments(process.number)))
     };
     TransferApplications {
         nfs_mounts: file("/proc/thread-self/mounts").map(|text| NfsMount::parse_all(&text)),

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_model::far::KernelEvents;
+use linerate_model::socket::ProcessId;
 use linerate_units::MonotonicTime;
 
 use crate::clock;
@@ -80,12 +81,12 @@ impl KernelEventWatch {
     ///
     /// This process may not trace, the kernel has no tracepoints, or another watch is active.
     pub fn start(interface: Option<u32>) -> Result<Self> {
-        Self::of_process(std::process::id(), interface)
+        Self::of_process(ProcessId(std::process::id()), interface)
     }
 
     /// The same for the threads of another process.
-    pub fn of_process(process: u32, interface: Option<u32>) -> Result<Self> {
-        let processes = TracedProcesses::One(process);
+    pub fn of_process(process: ProcessId, interface: Option<u32>) -> Result<Self> {
+        let processes = TracedProcesses::One(process.0);
         Self::with_scope(EventScope { processes, has_flows: false, has_flow_drops: false, interface })
     }
 

@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::collections::HashMap;
 use std::fs;
 
+use linerate_model::socket::ProcessId;
 use linerate_units::MonotonicTime;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
@@ -21,7 +22,7 @@ pub fn adopt_orphans() -> Result<()> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessState {
     /// Parent process.
-    pub parent: u32,
+    pub parent: ProcessId,
     /// Session, named after the process that began it.
     pub session: u32,
     /// The kernel's letter: `R` runs or could, `S` sleeps, `t` is stopped by its tracer, `Z` has ended and waits to be
@@ -35,7 +36,7 @@ pub struct ProcessState {
 
 /// The state of a process (`/proc/PID/stat`); `None` when there is no such process.
 #[must_use]
-pub fn process_state(process: u32) -> Option<ProcessState> {
+pub fn process_state(process: ProcessId) -> Option<ProcessState> {
     parse(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn parse(stat: &str) -> Option<ProcessState> {
     let field = |number: usize| fields.get(number - 3).copied();
     let number = |at: usize| field(at)?.parse::<u64>().ok();
     Some(ProcessState {
-        parent: field(4)?.parse().ok()?,
+        parent: ProcessId(field(4)?.parse().ok()?),
         session: field(6)?.parse().ok()?,
         letter: field(3)?.chars().next()?,
         ticks: number(14)? + number(15)?,
@@ -55,12 +56,12 @@ pub(crate) fn parse(stat: &str) -> Option<ProcessState> {
 }
 
 /// All processes that this one can see, with their states.
-fn all_processes() -> Result<Vec<(u32, ProcessState)>> {
+fn all_processes() -> Result<Vec<(ProcessId, ProcessState)>> {
     let failed = |cause| Error::system("listing the processes in /proc", cause);
     let mut all = Vec::new();
     for entry in fs::read_dir("/proc").map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(id) = name.to_str().and_then(|name| name.parse().ok()).map(ProcessId) else { continue };
         // One that has ended meanwhile is skipped.
         all.extend(process_state(id).map(|state| (id, state)));
     }
@@ -69,8 +70,8 @@ fn all_processes() -> Result<Vec<(u32, ProcessState)>> {
 
 /// Every process below this one, children before their own children. Processes that end or begin meanwhile may be
 /// missing.
-pub fn descendants(process: u32) -> Result<Vec<u32>> {
-    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+pub fn descendants(process: ProcessId) -> Result<Vec<ProcessId>> {
+    let mut children: HashMap<ProcessId, Vec<ProcessId>> = HashMap::new();
     for (id, state) in all_processes()? {
         children.entry(state.parent).or_default().push(id);
     }
@@ -92,12 +93,12 @@ pub fn kill_descendants(limit: Duration) -> Result<()> {
     let deadline = monotonic_now() + limit;
     loop {
         reap_ended();
-        let left = descendants(std::process::id())?;
+        let left = descendants(ProcessId(std::process::id()))?;
         if left.is_empty() {
             return Ok(());
         }
         if (deadline - monotonic_now()).is_zero() {
-            let list = left.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+            let list = left.iter().map(ProcessId::to_string).collect::<Vec<_>>().join(", ");
             return Err(Error::TimedOut { operation: format!("killing the processes {list}"), after: limit });
         }
         for id in left {
@@ -113,7 +114,7 @@ pub fn kill_descendants(limit: Duration) -> Result<()> {
 pub fn kill_remains(session: u32, mark: &str, limit: Duration) -> Result<()> {
     let deadline = monotonic_now() + limit;
     loop {
-        let left: Vec<u32> = all_processes()?
+        let left: Vec<ProcessId> = all_processes()?
             .into_iter()
             .filter(|(id, state)| state.letter != 'Z' && (state.session == session || has_mark(*id, mark)))
             .map(|(id, _)| id)
@@ -131,7 +132,7 @@ pub fn kill_remains(session: u32, mark: &str, limit: Duration) -> Result<()> {
 }
 
 /// Other users' environments cannot be read: they are not of this program.
-fn has_mark(process: u32, mark: &str) -> bool {
+fn has_mark(process: ProcessId, mark: &str) -> bool {
     let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
     environment.windows(mark.len()).any(|window| window == mark.as_bytes())
 }
@@ -141,21 +142,21 @@ fn pause(time: Duration) {
     sleep_until(until);
 }
 
-fn kill(process: u32) {
+fn kill(process: ProcessId) {
     send(process, Signal::KILL);
 }
 
 /// Sends `SIGALRM` to those of these processes that run at this moment. A kernel in user mode takes that for a tick of
 /// its clock, and may switch from the program that computes in the process to another.
-pub fn alarm_running(processes: &[u32]) {
+pub fn alarm_running(processes: &[ProcessId]) {
     for process in processes.iter().filter(|process| process_state(**process).is_some_and(|state| state.letter == 'R'))
     {
         send(*process, Signal::ALARM);
     }
 }
 
-fn send(process: u32, signal: Signal) {
-    if let Ok(process @ 2..) = i32::try_from(process) {
+fn send(process: ProcessId, signal: Signal) {
+    if let Ok(process @ 2..) = i32::try_from(process.0) {
         // The process was there a moment ago, and numbers are not used again soon.
         let _ = Pid::from_raw(process).map(|process| kill_process(process, signal));
     }
@@ -176,17 +177,20 @@ mod tests {
         let stat =
             "17 (a) b) R 4 17 17 0 -1 4194304 1 0 0 0 250 31 0 0 20 0 1 0 5 2 3 4 5 6 7 8 9 0 0 0 0 0 0 0 17 3 0";
         let state = parse(stat).expect("whole");
-        assert_eq!(state, ProcessState { parent: 4, session: 17, letter: 'R', ticks: 281, processor: Some(3) });
+        assert_eq!(
+            state,
+            ProcessState { parent: ProcessId(4), session: 17, letter: 'R', ticks: 281, processor: Some(3) }
+        );
         assert_eq!(parse("17 (a"), None);
         assert_eq!(parse(""), None);
     }
 
     #[test]
     fn this_process_is_below_its_parent() {
-        let own = std::process::id();
+        let own = ProcessId(std::process::id());
         let state = process_state(own).expect("we run");
         assert!(descendants(state.parent).expect("procfs").contains(&own));
-        assert_eq!(process_state(u32::MAX), None);
+        assert_eq!(process_state(ProcessId(u32::MAX)), None);
     }
 
     /// In a child of its own, as adopting and killing are for a whole process.
@@ -196,7 +200,7 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             let clean = adopt_orphans().is_ok() && leave_orphan() && kill_descendants(Duration::from_secs(10)).is_ok();
-            let nobody = descendants(std::process::id()).is_ok_and(|left| left.is_empty());
+            let nobody = descendants(ProcessId(std::process::id())).is_ok_and(|left| left.is_empty());
             // SAFETY: ends the child at once.
             unsafe { libc::_exit(i32::from(!(clean && nobody))) };
         }
@@ -228,6 +232,6 @@ mod tests {
         }
         // SAFETY: the child is ours to wait for; without a place for it the status is not written.
         unsafe { libc::waitpid(between, core::ptr::null_mut(), 0) };
-        descendants(std::process::id()).is_ok_and(|below| below.len() == 1)
+        descendants(ProcessId(std::process::id())).is_ok_and(|below| below.len() == 1)
     }
 }
