@@ -24,7 +24,7 @@ impl BitRate {
 
     /// Creates a rate of `bits` bit/s. Invalid numbers (negative, infinite, not a number) become zero.
     #[must_use]
-    pub fn from_bits_per_second(bits: f64) -> Self {
+    pub const fn from_bits_per_second(bits: f64) -> Self {
         if bits.is_finite() && bits > 0.0 { Self(bits) } else { Self::ZERO }
     }
 

@@ -15,8 +15,8 @@ const CITATION: &str = "kernel: Documentation/networking/scaling.rst (\"should b
     RFS and the NIC supports hardware acceleration\"); docs/seeds-checklist.md";
 const KEY: &str = "net.core.rps_sock_flow_entries";
 const FEATURE: &str = "rx-ntuple-filter";
-/// Link speed in Gbit/s below which passing packets between processors costs little.
-const MIN_LINK_GIGABITS: f64 = 40.0;
+/// Link speed below which passing packets between processors costs little.
+const MIN_LINK_SPEED: BitRate = BitRate::from_bits_per_second(40e9);
 
 pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
@@ -44,7 +44,7 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let look = |link: &NetworkLink| {
         let queues = link.receive_queues.known()?;
         queues.iter().any(|queue| queue.flows > 0).then_some(())?;
-        let speed = link.at_least_gigabits(MIN_LINK_GIGABITS)?;
+        let speed = link.speed_of_at_least(MIN_LINK_SPEED)?;
         link.offload(FEATURE).filter(|state| state.could_be_on())?;
         let name = &link.name;
         let draft = FindingDraft {

@@ -7,14 +7,15 @@ use linerate_model::fact::Fact;
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::processors::ProcessorSet;
+use linerate_units::BitRate;
 
 use super::AuditRule;
 use super::link_support::{FindingChange, FindingDraft, host_with, link, processors, working};
 
 const ID: &str = "governor-saves-power";
 const CITATION: &str = "kernel: Documentation/admin-guide/pm/cpufreq.rst, intel_pstate.rst; docs/seeds-checklist.md";
-/// Link speed in Gbit/s below which one flow does not saturate any processor of the last ten years.
-const MIN_LINK_GIGABITS: f64 = 10.0;
+/// Link speed below which one flow does not saturate any processor of the last ten years.
+const MIN_LINK_SPEED: BitRate = BitRate::from_bits_per_second(10e9);
 
 pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
@@ -41,7 +42,7 @@ fn host(governor: &str, preference: Option<&str>) -> HostFacts {
 
 fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let Some((name, speed)) =
-        working(host).find_map(|link| Some((&link.name, link.at_least_gigabits(MIN_LINK_GIGABITS)?)))
+        working(host).find_map(|link| Some((&link.name, link.speed_of_at_least(MIN_LINK_SPEED)?)))
     else {
         return Vec::new();
     };

@@ -5,6 +5,7 @@ use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::link::{DeviceInterrupt, NetworkLink};
 use linerate_model::host::processors::ProcessorSet;
+use linerate_units::BitRate;
 
 use super::AuditRule;
 use super::link_support::{FindingDraft, exceeds, host_with, link, part_of, processors, working};
@@ -14,8 +15,8 @@ const CITATION: &str = "kernel: Documentation/networking/scaling.rst, Documentat
     docs/seeds-checklist.md";
 /// Share of the interrupts from which the rule fires.
 const MIN_REMOTE_SHARE: f64 = 0.5;
-/// Link speed in Gbit/s from which the link between the NUMA nodes costs throughput.
-const MIN_LINK_GIGABITS: f64 = 10.0;
+/// Link speed from which the link between the NUMA nodes costs throughput.
+const MIN_LINK_SPEED: BitRate = BitRate::from_bits_per_second(10e9);
 
 pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
@@ -82,7 +83,7 @@ fn check_link(link: &NetworkLink, balanced: bool) -> Option<AuditFinding> {
         .extend(balanced.then(|| "irqbalance --banirq=N for each of them, or irqbalance moves them again".to_owned()));
     let draft = FindingDraft {
         rule: (ID, CITATION),
-        severity: if link.at_least_gigabits(MIN_LINK_GIGABITS).is_some() {
+        severity: if link.speed_of_at_least(MIN_LINK_SPEED).is_some() {
             FindingSeverity::Advice
         } else {
             FindingSeverity::Note

@@ -4,13 +4,14 @@ use linerate_model::fact::Fact;
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::applications::NfsMount;
+use linerate_units::BitRate;
 
 use super::AuditRule;
 use super::link_support::{FindingDraft, host_with, link, working};
 
 const ID: &str = "nfs-one-connection";
 const CITATION: &str = "nfs(5) (nconnect, since Linux 5.3)";
-const MIN_LINK_GIGABITS: f64 = 10.0;
+const MIN_LINK_SPEED: BitRate = BitRate::from_bits_per_second(10e9);
 
 pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
@@ -41,7 +42,7 @@ fn host(connections: u32) -> HostFacts {
 fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let mounts = host.applications.nfs_mounts.known().into_iter().flatten();
     let Some((name, speed)) =
-        working(host).find_map(|link| Some((&link.name, link.at_least_gigabits(MIN_LINK_GIGABITS)?)))
+        working(host).find_map(|link| Some((&link.name, link.speed_of_at_least(MIN_LINK_SPEED)?)))
     else {
         return Vec::new();
     };

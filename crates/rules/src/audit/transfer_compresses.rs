@@ -5,14 +5,15 @@ use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
 use linerate_model::host::applications::{TransferProcess, TransferProgram};
 use linerate_model::socket::ProcessId;
+use linerate_units::BitRate;
 
 use super::AuditRule;
 use super::link_support::{FindingDraft, host_with, link, working};
 
 const ID: &str = "transfer-compresses";
 const CITATION: &str = "ssh(1) (-C \"will only slow things down on fast networks\"), rsync(1) (--compress)";
-/// Link speed in Gbit/s from which zlib on one processor (some 100 to 400 Mbit/s) is the limit.
-const MIN_LINK_GIGABITS: f64 = 1.0;
+/// Link speed from which zlib on one processor (some 100 to 400 Mbit/s) is the limit.
+const MIN_LINK_SPEED: BitRate = BitRate::from_bits_per_second(1e9);
 
 pub(super) const RULE: AuditRule = AuditRule {
     id: ID,
@@ -42,7 +43,7 @@ fn host(compresses: bool) -> HostFacts {
 
 fn check(host: &HostFacts) -> Vec<AuditFinding> {
     let Some((name, speed)) =
-        working(host).find_map(|link| Some((&link.name, link.at_least_gigabits(MIN_LINK_GIGABITS)?)))
+        working(host).find_map(|link| Some((&link.name, link.speed_of_at_least(MIN_LINK_SPEED)?)))
     else {
         return Vec::new();
     };

@@ -168,10 +168,10 @@ impl NetworkLink {
         self.kind.is_none() && !self.is_loopback
     }
 
-    /// Speed, if it is known to be at least this many Gbit/s.
+    /// Speed, if it is known to be at least `rate`.
     #[must_use]
-    pub fn at_least_gigabits(&self, gigabits: f64) -> Option<BitRate> {
-        self.speed.known().copied().filter(|speed| speed.bits_per_second() >= gigabits * 1e9)
+    pub fn speed_of_at_least(&self, rate: BitRate) -> Option<BitRate> {
+        self.speed.known().copied().filter(|speed| *speed >= rate)
     }
 }
 
@@ -188,8 +188,10 @@ mod tests {
             ..NetworkLink::default()
         };
         assert_eq!((link.offload("rx-gro"), link.offload("rx-lro")), (Some(on), None));
-        assert_eq!(link.at_least_gigabits(10.0), Some(BitRate::from_bits_per_second(1e10)));
-        assert_eq!((link.at_least_gigabits(25.0), NetworkLink::default().at_least_gigabits(0.0)), (None, None));
+        let gigabits = |number: f64| BitRate::from_bits_per_second(number * 1e9);
+        assert_eq!(link.speed_of_at_least(gigabits(10.0)), Some(gigabits(10.0)));
+        assert_eq!(link.speed_of_at_least(gigabits(25.0)), None);
+        assert_eq!(NetworkLink::default().speed_of_at_least(gigabits(0.0)), None);
         assert!(
             link.is_hardware() && !NetworkLink { kind: Some("veth".into()), ..NetworkLink::default() }.is_hardware()
         );
