@@ -6,6 +6,8 @@
 
 use core::time::Duration;
 
+use linerate_units::Ratio;
+
 /// Number of values that have a bucket each; a power of two.
 const EXACT: u64 = 2048;
 
@@ -107,7 +109,7 @@ impl LatencyHistogram {
         Some(Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
     }
 
-    /// Smallest recorded value, rounded up by at most 0.1 %, that `share` (0 to 1) of all values do not exceed; `None`
+    /// Smallest recorded value, rounded up by at most 0.1 %, that `share` (up to 1) of all values do not exceed; `None`
     /// without values.
     #[must_use]
     #[expect(
@@ -116,10 +118,10 @@ impl LatencyHistogram {
         clippy::cast_sign_loss,
         reason = "a rank among fewer than 2^53 values, not negative"
     )]
-    pub fn percentile(&self, share: f64) -> Option<Duration> {
+    pub fn percentile(&self, share: Ratio) -> Option<Duration> {
         self.min?;
         // The nearest rank, at least the first.
-        let rank = ((share.clamp(0.0, 1.0) * self.total as f64).ceil() as u64).clamp(1, self.total);
+        let rank = ((share.get().min(1.0) * self.total as f64).ceil() as u64).clamp(1, self.total);
         let mut seen = 0;
         for (index, count) in (0_u64..).zip(&self.counts) {
             seen += count;
@@ -205,7 +207,7 @@ mod tests {
     #[test]
     fn without_values_nothing_is_known() {
         let empty = LatencyHistogram::default();
-        assert_eq!((empty.min(), empty.mean(), empty.percentile(0.5), empty.max()), (None, None, None, None));
+        assert_eq!((empty.min(), empty.mean(), empty.percentile(Ratio::ZERO), empty.max()), (None, None, None, None));
         assert_eq!((empty.count(), empty.decades()), (0, Vec::new()));
     }
 
@@ -232,7 +234,7 @@ mod tests {
             values.sort_unstable();
             #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
             let rank = ((share * values.len() as f64).ceil() as usize).clamp(1, values.len());
-            let (exact, found) = (values[rank - 1], nanoseconds(histogram.percentile(share).expect("values")));
+            let (exact, found) = (values[rank - 1], nanoseconds(histogram.percentile(Ratio::new(share).expect("a share")).expect("values")));
             prop_assert!(found >= exact && found - exact <= exact / 1000, "{found} for {exact}");
             prop_assert_eq!(histogram.max(), values.last().copied().map(Duration::from_nanos));
             prop_assert_eq!(histogram.min(), values.first().copied().map(Duration::from_nanos));

@@ -7,6 +7,7 @@ use linerate_model::path::UnknownValue;
 use linerate_model::report::TestTermination;
 use linerate_model::rr::RrMode;
 use linerate_model::tls::TlsProperties;
+use linerate_units::Ratio;
 use linerate_units::serde::nanoseconds;
 use serde::{Deserialize, Serialize};
 
@@ -134,7 +135,7 @@ impl LatencySummary {
     /// Summary of a histogram; `None` without values.
     #[must_use]
     pub fn of(histogram: &LatencyHistogram) -> Option<Self> {
-        let percentile = |share| histogram.percentile(share).map(nanoseconds);
+        let percentile = |share| histogram.percentile(Ratio::new(share)?).map(nanoseconds);
         Some(Self {
             count: histogram.count(),
             min_ns: nanoseconds(histogram.min()?),

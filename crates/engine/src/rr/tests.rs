@@ -7,7 +7,7 @@ use linerate_documents::rr::RrDocument;
 use linerate_model::report::TestTermination;
 use linerate_model::rr::RrMode;
 use linerate_sys::clock;
-use linerate_units::{ByteCount, MonotonicTime, Port};
+use linerate_units::{ByteCount, MonotonicTime, Port, Ratio};
 use linerate_wire::parameters::ServerLimits;
 
 use super::flow::{FlowRecord, FlowThread, FlowWatch};
@@ -144,7 +144,7 @@ fn stalled(rate: Option<f64>) -> FlowRecord {
 fn a_stall_shows_in_an_open_loop_and_hides_in_a_closed_one() {
     let open = stalled(Some(1000.0));
     let percentile = |histogram: &linerate_analysis::latency_histogram::LatencyHistogram, share| {
-        histogram.percentile(share).expect("latencies")
+        histogram.percentile(Ratio::new(share).expect("a share")).expect("latencies")
     };
     // The formula's value less 2 ms.
     for (share, least) in [(0.99, 88), (0.95, 48), (0.92, 18)] {
