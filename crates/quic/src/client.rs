@@ -10,6 +10,7 @@ use linerate_model::quic::{QuicCongestionControl, QuicEnd, QuicHandshake, QuicHa
 use linerate_sys::clock;
 use linerate_sys::net::UdpOptions;
 use linerate_sys::signals::InterruptSignals;
+use linerate_units::ByteCount;
 use linerate_wire::quic::{MAX_REPLY_LENGTH, QuicReady, QuicReply, QuicRequest, QuicTransferOrder};
 use quinn::{ClientConfig, Connecting, Connection, ConnectionError, ConnectionId, Endpoint, RecvStream, SendStream};
 use quinn::{TokioRuntime, VarInt};
@@ -59,7 +60,7 @@ pub struct QuicProgress {
     /// Time since the measurement began.
     pub elapsed: Duration,
     /// Payload since the last sample.
-    pub bytes: u64,
+    pub bytes: ByteCount,
     /// Length of the sample.
     pub time: Duration,
     /// Round trip; `None` at a receiver.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use linerate_model::quic::{EcnDatagrams, QuicCongestionControl, QuicEnd};
 use linerate_model::summary::DurationDistribution;
 use linerate_sys::clock;
-use linerate_units::MonotonicTime;
+use linerate_units::{ByteCount, MonotonicTime};
 use linerate_wire::quic::{MAX_SAMPLES, QuicTransferOrder};
 use quinn::{Connection, ConnectionStats};
 use tokio::sync::Notify;
@@ -123,7 +123,7 @@ impl TransferMeter<'_> {
     fn progress(&self, bytes: u64, base: &Snapshot, rtt: Duration) -> QuicProgress {
         QuicProgress {
             elapsed: clock::monotonic_now().since(base.at),
-            bytes,
+            bytes: ByteCount::new(bytes),
             time: self.order.sample,
             rtt: self.sender.map(|_| rtt),
         }

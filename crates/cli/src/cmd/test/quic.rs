@@ -12,7 +12,7 @@ use linerate_report::throughput_text::{self, TestProgress, TextStyle};
 use linerate_rules::transport;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::serde::nanoseconds;
-use linerate_units::{BitRate, ByteCount, StreamCount, display};
+use linerate_units::{BitRate, StreamCount, display};
 use linerate_wire::quic::{MAX_SAMPLES, QuicOrder, QuicTransferOrder};
 
 use super::{RunDisplay, SAMPLE_INTERVAL, TestArguments, plan_of, run_name};
@@ -129,7 +129,7 @@ impl QuicSeries<'_> {
         progress::publish(ProgressEvent::phase(quic_name(direction, streams), Some(nanoseconds(order.total()))));
         let mut rates = Vec::new();
         let run = client.transfer(direction, order, &mut |sample| {
-            rates.push(ByteCount::new(sample.bytes).rate_over(sample.time));
+            rates.push(sample.bytes.rate_over(sample.time));
             self.show(direction, streams, &rates, &sample);
         });
         if self.style.is_some() {
