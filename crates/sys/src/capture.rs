@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use linerate_units::WallTime;
+use linerate_units::{PacketCount, WallTime};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::error::{Error, Result, check};
@@ -36,9 +36,9 @@ const LONGEST: usize = (64 << 10) + 256;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureCounts {
     /// Packets in the file.
-    pub packets: u64,
+    pub packets: PacketCount,
     /// Packets dropped because the kernel's buffer was full; they are not in the file.
-    pub missed: u64,
+    pub missed: PacketCount,
 }
 
 /// A running capture; dropping it stops it.
@@ -184,12 +184,12 @@ impl CaptureWriter {
                 .and_then(|()| self.output.write_all(packet))
                 .map_err(|cause| self.cannot_write(cause))?;
         }
-        self.captured.packets += count as u64;
+        self.captured.packets += PacketCount::new(count as u64);
         Ok(count > 0)
     }
 
     fn close(mut self) -> Result<CaptureCounts> {
-        self.captured.missed = missed(&self.socket)?;
+        self.captured.missed = PacketCount::new(missed(&self.socket)?);
         let done = self.output.flush().and_then(|()| self.output.get_ref().sync_all());
         done.map_err(|cause| self.cannot_write(cause))?;
         Ok(self.captured)
@@ -254,7 +254,7 @@ mod tests {
         namespace.within(send).expect("entered");
         let captured = capture.finish().expect("written");
         // On the loopback device a packet is seen going and coming.
-        assert_eq!(captured, CaptureCounts { packets: 6, missed: 0 });
+        assert_eq!(captured, CaptureCounts { packets: PacketCount::new(6), missed: PacketCount::ZERO });
         let bytes = std::fs::read(&path).expect("there");
         std::fs::remove_file(&path).expect("ours");
         // Ethernet, IPv4 and UDP headers are 42 bytes.

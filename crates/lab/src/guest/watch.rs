@@ -95,7 +95,7 @@ fn start_command(job: &GuestJob, spaces: &NamespaceSet) -> Result<LaunchedProces
 fn finish_capture(capture: Option<PacketCapture>, voice: &mut FrameWriter) -> Result<Option<(u64, u64)>, GuestFailure> {
     match capture.map(PacketCapture::finish) {
         None => Ok(None),
-        Some(Ok(captured)) => Ok(Some((captured.packets, captured.missed))),
+        Some(Ok(captured)) => Ok(Some((captured.packets.get(), captured.missed.get()))),
         Some(Err(error)) => voice.note(format!("the capture is not complete: {error}")).map(|()| None),
     }
 }
