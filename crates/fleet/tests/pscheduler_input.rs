@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use linerate_fleet::pscheduler::{
-    LatencySamples, RunInput, Specification, TestKind, can_run, diagnose_test, latency_result, merged_results,
-    run_duration, throughput_result, transfer_options,
+    LatencySamples, RunInput, Specification, TestKind, bucket_width, can_run, diagnose_test, latency_result,
+    merged_results, run_duration, throughput_result, transfer_options,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -105,9 +105,8 @@ proptest! {
                 prop_assert_eq!(answer, json!({ "can-run": true }));
                 prop_assert!(run_duration(&specification) >= Duration::from_secs(1));
                 prop_assert_eq!(&transfer_options(&specification.values)[0], "-t");
-                let width = specification.values.bucket_width.unwrap_or(0.001);
                 let samples = LatencySamples { delays_seconds: vec![0.0, 1e-9, 3.5, -2.0], sent: 4, ..LatencySamples::default() };
-                let result = latency_result(&samples, width);
+                let result = latency_result(&samples, bucket_width(&specification.values));
                 let is_number = |key: &String| key.parse::<f64>().is_ok_and(f64::is_finite);
                 prop_assert!(result["histogram-latency"].as_object().is_some_and(|counts| counts.keys().all(is_number)), "{}", result);
             }

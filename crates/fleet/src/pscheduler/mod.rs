@@ -15,8 +15,8 @@ mod transfer;
 pub use duration::{DEFAULT_TRANSFER, SERVER_WAIT, run_duration};
 pub use merge::merged_results;
 pub use probes::{
-    DEFAULT_COUNT, DEFAULT_HOPS, DEFAULT_PACKETS, HOPS_AT_ONCE, LatencySamples, RoundTrip, TraceHop, latency_result,
-    mtu_result, packet_interval, packet_timeout, probe_wait, rtt_result, trace_result,
+    DEFAULT_COUNT, DEFAULT_HOPS, DEFAULT_PACKETS, HOPS_AT_ONCE, LatencySamples, RoundTrip, TraceHop, bucket_width,
+    latency_result, mtu_result, packet_interval, packet_timeout, probe_wait, rtt_result, trace_result,
 };
 pub use run::{ParticipantRequest, RunInput, duration_answer, run_output};
 pub use specification::{SpecValues, Specification, TestKind, can_run};

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use linerate_units::Mtu;
 use serde_json::{Map, Value, json};
 
 use super::iso_text;
@@ -30,6 +31,12 @@ pub fn packet_interval(spec: &SpecValues) -> Duration {
 pub fn packet_timeout(spec: &SpecValues) -> Duration {
     // A packet without any time could never arrive.
     Duration::from_secs_f64(spec.packet_timeout.filter(|time| *time > 0.0).unwrap_or(3.0))
+}
+
+/// Width of the buckets of a test `latency`.
+#[must_use]
+pub fn bucket_width(spec: &SpecValues) -> Duration {
+    spec.bucket_width.map_or(Duration::from_millis(1), Duration::from_secs_f64)
 }
 
 /// Time for which a test `trace` waits for each answer.
@@ -103,8 +110,8 @@ fn spread(times: &[Duration]) -> Vec<(&'static str, Duration)> {
 
 /// Result of a test `mtu`.
 #[must_use]
-pub fn mtu_result(bytes: u64) -> Value {
-    json!({ "schema": 1, "succeeded": true, "mtu": bytes })
+pub fn mtu_result(mtu: Mtu) -> Value {
+    json!({ "schema": 1, "succeeded": true, "mtu": mtu.get() })
 }
 
 /// A hop of the path.
@@ -148,15 +155,16 @@ pub struct LatencySamples {
     pub clock_error: Option<Duration>,
 }
 
-/// Result of a test `latency`, in buckets of this many seconds.
+/// Result of a test `latency`, in buckets of this width.
 #[must_use]
-pub fn latency_result(samples: &LatencySamples, bucket_width: f64) -> Value {
+pub fn latency_result(samples: &LatencySamples, bucket_width: Duration) -> Value {
+    let width = bucket_width.as_secs_f64();
     let mut buckets: Vec<(String, u64)> = Vec::new();
     let mut delays = samples.delays_seconds.clone();
     delays.sort_by(f64::total_cmp);
     for delay in delays {
         // A rounded zero has no sign.
-        let key = format!("{:.2}", (delay / bucket_width * 100.0).round() / 100.0 + 0.0);
+        let key = format!("{:.2}", (delay / width * 100.0).round() / 100.0 + 0.0);
         match buckets.last_mut().filter(|(last, _)| *last == key) {
             Some((_, count)) => *count += 1,
             None => buckets.push((key, 1)),
@@ -218,7 +226,7 @@ mod tests {
             clock_error: Some(Duration::from_micros(1500)),
             ..LatencySamples::default()
         };
-        let result = latency_result(&samples, 0.001);
+        let result = latency_result(&samples, Duration::from_millis(1));
         assert_eq!(result["histogram-latency"], json!({ "0.00": 1, "10.20": 2, "30.50": 1 }));
         assert_eq!((&result["packets-lost"], &result["histogram-ttl"]), (&json!(1), &json!({ "64": 4 })));
         assert_eq!(result["max-clock-error"], 1.5);

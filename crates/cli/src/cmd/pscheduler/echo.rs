@@ -13,7 +13,7 @@ use linerate_fleet::pscheduler::{
 use linerate_sys::clock::{monotonic_now, sleep_until};
 use linerate_sys::error_queue::PathErrorKind;
 use linerate_sys::icmp::{EchoEvent, EchoOptions, EchoSocket};
-use linerate_units::{MonotonicTime, PacketCount, Port, TypeOfService};
+use linerate_units::{MonotonicTime, Mtu, PacketCount, Port, TypeOfService};
 use serde_json::Value;
 
 use super::endpoints::{self, TestEndpoints};
@@ -224,7 +224,7 @@ pub(super) fn path_mtu(spec: &SpecValues) -> Result<Value, String> {
         PathOptions { count: PacketCount::new(MTU_PROBES), hops: false, capacity: false, ..PathOptions::new(target) };
     let outcome = path::run(&options, None, &mut |_| {});
     if let Some(mtu) = &outcome.document.up.mtu {
-        return Ok(mtu_result(mtu.bytes));
+        return Ok(mtu_result(Mtu::new(u32::try_from(mtu.bytes).unwrap_or(u32::MAX))));
     }
     let unknown = outcome.document.unknown.iter().find(|unknown| unknown.key == "up.mtu");
     let reason = unknown.map(|unknown| unknown.reason.clone()).or_else(|| outcome.error.map(|error| error.to_string()));

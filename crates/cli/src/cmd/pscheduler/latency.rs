@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use linerate_fleet::pscheduler::{DEFAULT_PACKETS, SpecValues, latency_result, packet_interval, packet_timeout};
+use linerate_fleet::pscheduler::{
+    DEFAULT_PACKETS, SpecValues, bucket_width, latency_result, packet_interval, packet_timeout,
+};
 use linerate_model::environment::ClockState;
 use linerate_sys::clock::monotonic_now;
 use linerate_sys::data::probe_socket::{OutgoingDatagram, ProbeOptions, ProbeSocket};
@@ -19,9 +21,6 @@ use super::latency_answers::{StampAnswer, StampAnswers};
 
 /// Size of the packets: without options (RFC 8762 §4.2.1).
 const SIZE: ByteCount = ByteCount::new(44);
-
-/// Width of the histogram's buckets in seconds.
-const DEFAULT_BUCKET: f64 = 0.001;
 
 /// Measures the delays to the reflector, or from it (`reverse`).
 pub(super) fn delays(spec: &SpecValues) -> Result<Value, String> {
@@ -44,7 +43,7 @@ pub(super) fn delays(spec: &SpecValues) -> Result<Value, String> {
         return Err(unanswered(endpoints.remote, &reason));
     }
     let clock_error = environment::clock_state().ok().and_then(ClockState::error_bound);
-    Ok(latency_result(&sender.answers.samples(clock_error), spec.bucket_width.unwrap_or(DEFAULT_BUCKET)))
+    Ok(latency_result(&sender.answers.samples(clock_error), bucket_width(spec)))
 }
 
 fn unanswered(remote: SocketAddr, reason: &str) -> String {
