@@ -3,6 +3,7 @@
 //! Integers of 64 bits are strings and enumerations numbers, as the mapping of Protocol Buffers to JSON has them.
 
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
+use linerate_units::WallTime;
 use serde_json::{Value, json};
 
 use crate::causes::limiting_causes;
@@ -52,10 +53,11 @@ pub fn metrics_request(resource: &OtlpResource, results: &[&FleetResult]) -> Val
     }] })
 }
 
-/// Body for `/v1/logs`: each result as a record, whose body is the line of the log. `lines` are those of `results`; `now` is the
-/// time in nanoseconds since 1970.
+/// Body for `/v1/logs`: each result as a record, whose body is the line of the log. Each result is with its
+/// line.
 #[must_use]
-pub fn logs_request(resource: &OtlpResource, results: &[(&FleetResult, &str)], now_unix_ns: u64) -> Value {
+pub fn logs_request(resource: &OtlpResource, results: &[(&FleetResult, &str)], now: WallTime) -> Value {
+    let observed_at = now.since_unix_epoch().as_nanos().to_string();
     let records: Vec<Value> = results
         .iter()
         .map(|(result, line)| {
@@ -71,7 +73,7 @@ pub fn logs_request(resource: &OtlpResource, results: &[(&FleetResult, &str)], n
             attributes.extend((!result.verdict.is_empty()).then(|| text("linerate.verdict.text", &result.verdict)));
             json!({
                 "timeUnixNano": result.at_unix_ns.to_string(),
-                "observedTimeUnixNano": now_unix_ns.to_string(),
+                "observedTimeUnixNano": observed_at,
                 "severityNumber": number,
                 "severityText": name,
                 "eventName": "linerate.result",

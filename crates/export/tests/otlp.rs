@@ -4,6 +4,7 @@ mod support;
 
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_export::{ID_ATTRIBUTE, OtlpResource, logs_request, metrics_request};
+use linerate_units::WallTime;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
@@ -21,7 +22,7 @@ fn metrics(results: &[&FleetResult]) -> ExportMetricsServiceRequest {
 }
 
 fn logs(results: &[(&FleetResult, &str)]) -> ExportLogsServiceRequest {
-    let text = logs_request(&resource(), results, 7).to_string();
+    let text = logs_request(&resource(), results, WallTime::from_unix(core::time::Duration::from_nanos(7))).to_string();
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 

@@ -12,7 +12,7 @@ use linerate_history::result_log::{LoggedResult, ResultLog, ResultReceiver};
 use linerate_sys::clock::{monotonic_now, realtime_now};
 use linerate_sys::file_lock::{self, FileLock};
 use linerate_sys::host;
-use linerate_units::MonotonicTime;
+use linerate_units::{MonotonicTime, WallTime};
 
 use super::arguments::OtlpArguments;
 use super::otlp_client::{Delivery, OtlpClient};
@@ -144,7 +144,7 @@ impl OtlpShipper {
 
     /// True when the receiver accepts requests without results: then it is not at fault itself, as one that wants another format.
     fn is_understood(&mut self, deadline: Option<MonotonicTime>) -> bool {
-        let logs = logs_request(&self.resource, &[], 0).to_string();
+        let logs = logs_request(&self.resource, &[], WallTime::default()).to_string();
         let metrics = metrics_request(&self.resource, &[]).to_string();
         let answers = [("/v1/logs", logs), ("/v1/metrics", metrics)].map(|(to, body)| self.post(to, &body, deadline));
         let is_accepted = |answer: &Delivery| matches!(answer, Delivery::Accepted(_));
@@ -163,8 +163,7 @@ impl OtlpShipper {
         let logs = if records.is_empty() {
             Delivery::Accepted(None)
         } else {
-            let now = u64::try_from(realtime_now().since_unix_epoch().as_nanos()).unwrap_or(u64::MAX);
-            self.post("/v1/logs", &logs_request(&self.resource, &records, now).to_string(), deadline)
+            self.post("/v1/logs", &logs_request(&self.resource, &records, realtime_now()).to_string(), deadline)
         };
         match &logs {
             Delivery::Accepted(_) => self.logged.extend(records.iter().map(|(result, _)| result.id.clone())),
