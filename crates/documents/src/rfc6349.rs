@@ -83,6 +83,21 @@ pub enum LoadedDirections {
     Both,
 }
 
+impl LoadedDirections {
+    /// All values.
+    pub const ALL: [Self; 3] = [Self::Up, Self::Down, Self::Both];
+
+    /// Name in documents: `up`, `down` or `both`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Up => Direction::Up.name(),
+            Self::Down => Direction::Down.name(),
+            Self::Both => "both",
+        }
+    }
+}
+
 /// One TCP throughput test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

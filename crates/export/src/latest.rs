@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
+use linerate_documents::rfc6349::LoadedDirections;
 
 use crate::causes::limiting_causes;
 use crate::exposition::Exposition;
@@ -137,7 +138,10 @@ impl LatestResults {
                     page.family(metric.prometheus, metric.help, "gauge");
                     is_begun = true;
                 }
-                let labels = labels(key, &[("direction", figure.direction), ("figure", &figure.figure)]);
+                let labels = labels(
+                    key,
+                    &[("direction", figure.direction.map_or("", LoadedDirections::name)), ("figure", &figure.figure)],
+                );
                 page.series(metric.prometheus, &labels, figure.value);
             }
         }

@@ -1,6 +1,7 @@
 //! Metrics of a result: names and units of the figures outside linerate.
 
 use linerate_documents::fleet_result::FleetResult;
+use linerate_documents::rfc6349::LoadedDirections;
 use linerate_documents::run::{FigureUnit, RunFigure};
 
 /// Largest number of figures of one result that are exported: a run has fewer, and a longer list is another program's.
@@ -182,8 +183,8 @@ pub struct ExportedFigure {
     pub metric: &'static ExportedMetric,
     /// Name of the figure in linerate's documents, which distinguishes the figures of one metric.
     pub figure: String,
-    /// `up`, `down`, `both`, or empty for a figure without a direction.
-    pub direction: &'static str,
+    /// Directions of the data; `None` for a figure without a direction.
+    pub direction: Option<LoadedDirections>,
     /// Value in the metric's unit: a finite number.
     pub value: f64,
 }
@@ -205,7 +206,7 @@ pub fn exported_figures(result: &FleetResult) -> Vec<ExportedFigure> {
 }
 
 /// Direction in the name of a figure: `up` of `goodput_up_parallel`.
-fn direction(name: &str) -> &'static str {
-    let of = |word| ["up", "down", "both"].into_iter().find(|direction| *direction == word);
-    name.split('_').skip(1).find_map(of).unwrap_or_default()
+fn direction(name: &str) -> Option<LoadedDirections> {
+    let of = |word| LoadedDirections::ALL.into_iter().find(|direction| direction.name() == word);
+    name.split('_').skip(1).find_map(of)
 }

@@ -93,7 +93,7 @@ fn figure_gauge(metric: &'static ExportedMetric, results: &[&FleetResult]) -> Op
     for result in results {
         for figure in exported_figures(result).iter().filter(|figure| figure.metric == metric) {
             let mut attributes = vec![text("linerate.figure", &figure.figure)];
-            attributes.extend((!figure.direction.is_empty()).then(|| text("linerate.direction", figure.direction)));
+            attributes.extend(figure.direction.map(|direction| text("linerate.direction", direction.name())));
             points.push(point(result, &attributes, figure.value));
         }
     }
