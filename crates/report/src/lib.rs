@@ -15,7 +15,6 @@
 
 #![forbid(unsafe_code)]
 
-mod c_format;
 mod civil_time;
 pub mod escape;
 mod figures;

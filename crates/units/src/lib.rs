@@ -10,10 +10,13 @@
 //! * [`parse`]: human input (`10G`, `10Gbit/s`, `6 MiB`, `117ms`), strict about units;
 //! * [`display`]: human-readable output (`9.41 Gbit/s`, `146 MB`, `18.5 ms`).
 //!
+//! [`c_format`] writes numbers as C's `printf` does.
+//!
 //! This crate does no IO, reads no clock and starts no thread.
 
 #![forbid(unsafe_code)]
 
+pub mod c_format;
 mod compact_sort;
 mod count;
 pub mod display;

@@ -6,6 +6,7 @@
 use core::fmt;
 use std::borrow::Cow;
 
+use linerate_units::c_format;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -250,27 +251,8 @@ fn double(value: f64) -> String {
     if !value.is_finite() {
         return "null".to_owned();
     }
-    let short = format_general(value, 15);
-    if short.parse() == Ok(value) { short } else { format_general(value, 17) }
-}
-
-/// C's `%.{digits}g`.
-fn format_general(value: f64, digits: usize) -> String {
-    let scientific = format!("{value:.*e}", digits - 1);
-    let (mantissa, exponent) = scientific.split_once('e').expect("the format has an exponent");
-    let exponent: i32 = exponent.parse().expect("the format has an exponent");
-    let precision = i32::try_from(digits).expect("15 or 17");
-    if exponent < -4 || exponent >= precision {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{}e{sign}{:02}", trim_fraction(mantissa), exponent.abs());
-    }
-    let decimals = usize::try_from(precision - 1 - exponent).unwrap_or(0);
-    trim_fraction(&format!("{value:.decimals$}")).to_owned()
-}
-
-/// Removes trailing zeros of a fraction.
-fn trim_fraction(number: &str) -> &str {
-    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+    let short = c_format::general(value, 15);
+    if short.parse() == Ok(value) { short } else { c_format::general(value, 17) }
 }
 
 #[cfg(test)]

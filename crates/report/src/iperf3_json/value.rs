@@ -2,10 +2,8 @@
 
 use core::fmt::Write as _;
 
-use linerate_units::{ByteCount, PacketCount, SegmentCount, StreamCount};
+use linerate_units::{ByteCount, PacketCount, SegmentCount, StreamCount, c_format};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-
-use crate::c_format;
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,9 +4,8 @@ use linerate_model::parameters::TestProtocol;
 use linerate_model::report::CpuUtilization;
 use linerate_model::stream::{EndpointRole, StreamRole};
 use linerate_units::iperf3::{UnitFormat, format_bytes, format_rate};
-use linerate_units::{BitRate, ByteCount, PacketCount, SegmentCount};
+use linerate_units::{BitRate, ByteCount, PacketCount, SegmentCount, c_format};
 
-use crate::c_format;
 use crate::figures::bits_per_second;
 
 /// Between the intervals of several streams, and before the summary.

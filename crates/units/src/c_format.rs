@@ -2,7 +2,8 @@
 
 /// C's `%.{precision}g`: `precision` significant digits, without trailing zeros, in powers of ten when the exponent is
 /// below -4 or not below the precision (ISO C 7.23.6.1). Infinities and NaN as glibc prints them.
-pub(crate) fn general(value: f64, precision: usize) -> String {
+#[must_use]
+pub fn general(value: f64, precision: usize) -> String {
     if value.is_nan() {
         return "nan".to_owned();
     }
