@@ -10,7 +10,7 @@
 //! * [`parse`]: human input (`10G`, `10Gbit/s`, `6 MiB`, `117ms`), strict about units;
 //! * [`display`]: human-readable output (`9.41 Gbit/s`, `146 MB`, `18.5 ms`).
 //!
-//! [`c_format`] writes numbers as C's `printf` does.
+//! [`c_format`] writes numbers as C's `printf` does, and [`hexadecimal`] bytes.
 //!
 //! This crate does no IO, reads no clock and starts no thread.
 
@@ -21,6 +21,7 @@ mod compact_sort;
 mod count;
 pub mod display;
 pub mod fuzzing;
+pub mod hexadecimal;
 mod internet;
 pub mod iperf3;
 pub mod parse;

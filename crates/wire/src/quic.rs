@@ -13,13 +13,12 @@
 //! over: with [`QuicRequest::Up`] the server by its reply, with [`QuicRequest::Down`] the client by finishing the stream. A client
 //! that is interrupted finishes it in both directions, and gets the figures until then.
 
-use core::fmt::Write as _;
 use core::time::Duration;
 
 use linerate_model::json;
 use linerate_model::quic::{QuicCongestionControl, QuicEnd};
 use linerate_units::serde::Nanoseconds;
-use linerate_units::{ByteCount, Port};
+use linerate_units::{ByteCount, Port, hexadecimal};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cookie::SessionToken;
@@ -83,7 +82,7 @@ impl core::fmt::Debug for ConnectionTag {
 
 impl Serialize for ConnectionTag {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&hexadecimal(&self.0))
+        serializer.serialize_str(&hexadecimal::format(&self.0))
     }
 }
 
@@ -93,28 +92,11 @@ impl<'de> Deserialize<'de> for ConnectionTag {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
-
 fn from_hexadecimal<'de, const N: usize, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; N], D::Error> {
     use serde::de::Error as _;
     let text = String::deserialize(deserializer)?;
-    let digits = text.as_bytes();
-    let is_valid = digits.len() == 2 * N && digits.iter().all(u8::is_ascii_hexdigit);
-    if !is_valid {
-        return Err(D::Error::custom(format_args!("expected {} hexadecimal digits", 2 * N)));
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
-        *byte = pair.iter().filter_map(|digit| value(*digit)).fold(0, |sum, value| sum << 4 | value);
-    }
-    Ok(bytes)
+    let bytes = hexadecimal::parse(&text).and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| D::Error::custom(format_args!("expected {} hexadecimal digits", 2 * N)))
 }
 
 /// Request of a probe session for a QUIC measurement.

@@ -14,6 +14,8 @@
 
 use core::fmt::{self, Write};
 
+use linerate_units::hexadecimal;
+
 /// The beginning of a record's first line.
 pub(super) const HEADING: &str = "traffic control of ";
 /// Suffix of the interface where its queue had no length: the kernel sets one when a discipline is added.
@@ -147,27 +149,13 @@ fn handle(text: &str) -> Option<u32> {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-fn bytes(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(2) || !text.is_ascii() {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|place| u8::from_str_radix(&text[place..place + 2], 16).ok()).collect()
-}
-
 /// Text for bytes, with `-` for none.
 fn or_dash(text: String) -> String {
     if text.is_empty() { "-".to_owned() } else { text }
 }
 
 fn bytes_or_dash(text: &str) -> Option<Vec<u8>> {
-    if text == "-" { Some(Vec::new()) } else { bytes(text) }
+    if text == "-" { Some(Vec::new()) } else { hexadecimal::parse(text) }
 }
 
 impl fmt::Display for TrafficControlRecord {
@@ -184,10 +172,14 @@ impl fmt::Display for RecordedLink {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.is_up { "up" } else { "down" };
         let Self { name, kind, index, mtu, queue_length, queues: (sending, receiving), .. } = self;
-        let address = or_dash(hexadecimal(&self.address));
+        let address = or_dash(hexadecimal::format(&self.address));
         write!(formatter, "link dev {name} kind {kind} index {index} state {state} mtu {mtu} ")?;
         write!(formatter, "txqueuelen {queue_length} address {address} queues {sending} {receiving}")?;
-        if self.alias.is_empty() { Ok(()) } else { write!(formatter, " alias {}", hexadecimal(self.alias.as_bytes())) }
+        if self.alias.is_empty() {
+            Ok(())
+        } else {
+            write!(formatter, " alias {}", hexadecimal::format(self.alias.as_bytes()))
+        }
     }
 }
 
@@ -198,10 +190,10 @@ impl fmt::Display for TrafficControlObject {
             return write!(formatter, " {KERNEL_MADE}");
         }
         if let Some(options) = &self.options {
-            write!(formatter, " options {}", or_dash(hexadecimal(options)))?;
+            write!(formatter, " options {}", or_dash(hexadecimal::format(options)))?;
         }
         if let Some(sizes) = &self.sizes {
-            write!(formatter, " sizes {}", or_dash(hexadecimal(sizes)))?;
+            write!(formatter, " sizes {}", or_dash(hexadecimal::format(sizes)))?;
         }
         self.towards.iter().try_for_each(|device| write!(formatter, " towards {device}"))
     }
@@ -294,7 +286,7 @@ impl RecordedLink {
             alias: String::new(),
         };
         let alias = match words.after("alias") {
-            Some(alias) => String::from_utf8(bytes(alias)?).ok().filter(|alias| !alias.is_empty())?,
+            Some(alias) => String::from_utf8(hexadecimal::parse(alias)?).ok().filter(|alias| !alias.is_empty())?,
             None => String::new(),
         };
         words.0.next().is_none().then_some(Self { alias, ..link })
