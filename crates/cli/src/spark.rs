@@ -1,7 +1,7 @@
 //! Samples as bars in a line of text.
 
-const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-const ASCII_BARS: [char; 8] = ['_', '.', '-', '~', '=', '+', '*', '#'];
+use linerate_report::bars;
+use linerate_units::Ratio;
 
 /// Bars of the latest samples that fit into `width`, from zero to the largest of them.
 pub(crate) fn spark(samples: &[f64], width: usize, unicode: bool) -> String {
@@ -12,13 +12,7 @@ pub(crate) fn spark(samples: &[f64], width: usize, unicode: bool) -> String {
 
 /// Bar of a value between zero and `largest`.
 pub(crate) fn bar(value: f64, largest: f64, unicode: bool) -> char {
-    let bars = if unicode { BARS } else { ASCII_BARS };
-    bars[level(value, largest)]
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of the largest is 0 to 1")]
-fn level(value: f64, largest: f64) -> usize {
-    if largest > 0.0 { ((value / largest * 7.0).round() as usize).min(7) } else { 0 }
+    bars::bar(Ratio::of(value, largest).unwrap_or_default(), unicode)
 }
 
 #[cfg(test)]

@@ -11,10 +11,12 @@
 //! * [`text`]: the report for a terminal;
 //! * [`markdown`]: the same in Markdown;
 //! * [`html`]: the same as one HTML file with charts;
+//! * [`bars`]: values as bars in a line of text;
 //! * [`escape`]: escapes control characters in text from the network.
 
 #![forbid(unsafe_code)]
 
+pub mod bars;
 mod civil_time;
 pub mod escape;
 mod figures;

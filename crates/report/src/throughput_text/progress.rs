@@ -1,11 +1,12 @@
 //! Progress line of a running test.
 
 use core::time::Duration;
-use linerate_model::direction::Direction;
 
+use linerate_model::direction::Direction;
 use linerate_units::{BitRate, SegmentCount, StreamCount, display};
 
 use super::style::{TextColour, TextStyle};
+use crate::bars::bar;
 
 /// Progress of a running test.
 #[derive(Clone, Copy, Debug)]
@@ -73,18 +74,9 @@ fn clock(progress: &TestProgress<'_>) -> String {
     }
 }
 
-const UNICODE_BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-const ASCII_BARS: [char; 8] = ['_', '.', '-', '~', '=', '+', '*', '#'];
-
 /// The latest `available` rates as bars, from zero to the largest of them.
 fn sparkline(rates: &[BitRate], available: usize, unicode: bool) -> String {
     let shown = &rates[rates.len().saturating_sub(available)..];
     let largest = shown.iter().copied().max().unwrap_or_default();
-    let bars = if unicode { UNICODE_BARS } else { ASCII_BARS };
-    shown.iter().map(|&rate| bars[(rate / largest).map_or(0, |share| level(share.get()))]).collect()
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of the largest is 0 to 1")]
-fn level(share: f64) -> usize {
-    ((share * 7.0).round() as usize).min(7)
+    shown.iter().map(|&rate| bar((rate / largest).unwrap_or_default(), unicode)).collect()
 }

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use linerate_documents::run::RunFigure;
 use linerate_history::{FigureSample, HistoryError, RunId, utc_time};
-use linerate_report::escape;
 use linerate_report::throughput_text::TextStyle;
-use linerate_units::WallTime;
+use linerate_report::{bars, escape};
+use linerate_units::{Ratio, WallTime};
 use serde_json::json;
 
 use super::arguments::FilterArguments;
@@ -21,9 +21,6 @@ use crate::exit::ExitStatus;
 
 /// Largest number of samples listed below the chart.
 const MAX_LISTED_SAMPLES: usize = 20;
-
-const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-const ASCII_BARS: [char; 8] = ['_', '.', '-', '~', '=', '+', '*', '#'];
 
 /// Value of a figure in a run or a result.
 struct TrendSample {
@@ -151,14 +148,9 @@ fn text(samples: &[TrendSample], noun: &str, style: TextStyle) -> String {
 
 /// Bars from the lowest value to the highest; a blank for an unmeasured one.
 fn spark_line(values: &[Option<f64>], least: f64, most: f64, style: TextStyle) -> String {
-    let bars = if style.unicode { BARS } else { ASCII_BARS };
-    let level = |value: f64| if most > least { (value - least) / (most - least) } else { 0.5 };
-    values.iter().map(|value| value.map_or(' ', |value| bars[eighth(level(value))])).collect()
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 0 to 1")]
-fn eighth(share: f64) -> usize {
-    ((share * 7.0).round() as usize).min(7)
+    let share = |value: f64| if most > least { (value - least) / (most - least) } else { 0.5 };
+    let bar = |value: f64| bars::bar(Ratio::new(share(value)).unwrap_or_default(), style.unicode);
+    values.iter().map(|value| value.map_or(' ', bar)).collect()
 }
 
 #[cfg(test)]
