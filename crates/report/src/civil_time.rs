@@ -18,9 +18,14 @@ pub(crate) fn rfc1123(time: WallTime) -> String {
     timestamp(time.since_unix_epoch()).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-/// `2026-11-20 07:54:22 UTC`: RFC 3339 with a space for the `T`, as its §5.6 allows where people read.
-pub(crate) fn rfc3339(unix_ns: u64) -> String {
-    timestamp(Duration::from_nanos(unix_ns)).strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+/// Text of a time of a document, in nanoseconds since 1970: [`readable`].
+pub(crate) fn of_unix_ns(nanoseconds: u64) -> String {
+    readable(WallTime::from_unix(Duration::from_nanos(nanoseconds)))
+}
+
+/// `2026-11-20 07:54:22 UTC`, for people.
+pub(crate) fn readable(time: WallTime) -> String {
+    timestamp(time.since_unix_epoch()).strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 #[cfg(test)]
@@ -42,8 +47,9 @@ mod tests {
 
     #[test]
     fn times_that_sort() {
-        assert_eq!(rfc3339(0), "1970-01-01 00:00:00 UTC");
-        assert_eq!(rfc3339(1_795_161_279_999_999_999), "2026-11-20 07:54:39 UTC");
+        let at = |nanoseconds| readable(WallTime::from_unix(Duration::from_nanos(nanoseconds)));
+        assert_eq!(at(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(at(1_795_161_279_999_999_999), "2026-11-20 07:54:39 UTC");
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Page of a fleet: the faults, the matrix with a slider of time, and the results of each direction.
 
+use core::time::Duration;
 use std::collections::BTreeSet;
 
 use linerate_documents::diagnose::CauseVerdict;
 use linerate_documents::fleet_report::UnusualFigure;
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_model::diagnosis::CauseLocation;
-use linerate_units::{BitRate, Ratio, display};
+use linerate_units::{BitRate, Ratio, WallTime, display};
 use serde_json::{Value, json};
 
 use super::faults::{Ends, faults};
@@ -230,7 +231,7 @@ fn push_directions(html: &mut String, matrix: &FleetMatrix<'_>, whole: &[&FleetR
 
 fn push_state(html: &mut String, state: &CellState<'_>, whole: &[&FleetResult]) {
     let result = state.result;
-    let time = civil_time::rfc3339(state.result.at_unix_ns);
+    let time = civil_time::readable(state.result.at());
     html.push_fmt(format_args!(
         "<li><time>{}</time> <i>{}</i> {}",
         escaped(&time),
@@ -277,7 +278,8 @@ fn data(matrix: &FleetMatrix<'_>) -> Value {
             json!({ "from": from, "to": to, "states": direction.states.iter().map(|state| state_data(state, &times)).collect::<Vec<_>>() })
         })
         .collect();
-    let names: Vec<String> = times.iter().map(|time| civil_time::rfc3339(time.saturating_mul(1_000_000_000))).collect();
+    let names: Vec<String> =
+        times.iter().map(|time| civil_time::readable(WallTime::from_unix(Duration::from_secs(*time)))).collect();
     json!({ "hosts": matrix.hosts, "times": names, "cells": cells })
 }
 

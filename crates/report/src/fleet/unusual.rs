@@ -21,7 +21,7 @@ pub(super) fn sentence(unusual: &UnusualFigure) -> String {
     let [from, to] = ends(unusual);
     let arrow = if unusual.direction.is_some() { "→" } else { "↔" };
     let [value, usual] = [unusual.value, unusual.usual].map(|value| Quantity::new(value, unusual.unit).display_text());
-    let since = civil_time::rfc3339(unusual.since_unix_ns);
+    let since = civil_time::of_unix_ns(unusual.since_unix_ns);
     let since = since.get(..16).unwrap_or(&since).replace('T', " ");
     format!(
         "{from} {arrow} {to}: {} {value} since {since} UTC ({} results); usually {usual} ({} results {})",

@@ -48,7 +48,7 @@ pub fn compare<'a>(before: &'a RunDocument, after: &'a RunDocument) -> Result<Pr
 }
 
 fn facts(when: &str, run: &RunDocument) -> Vec<NamedFact> {
-    let started = crate::civil_time::rfc3339(run.started_at_unix_ns);
+    let started = crate::civil_time::of_unix_ns(run.started_at_unix_ns);
     let took = Quantity::nanoseconds(run.duration_ns).display_text();
     vec![
         NamedFact::new(when, format!("{started}, {took}, {}", run.host)),

@@ -70,7 +70,7 @@ fn cell(key: &str, value: &Value) -> TableCell {
     .into_iter()
     .find_map(|(suffix, unit)| key.ends_with(suffix).then_some(unit));
     match (value, number, unit) {
-        (_, Some(number), _) if key.ends_with("_unix_ns") => TableCell::Text(crate::civil_time::rfc3339(
+        (_, Some(number), _) if key.ends_with("_unix_ns") => TableCell::Text(crate::civil_time::of_unix_ns(
             value.as_u64().unwrap_or_else(|| super::quantity::whole(number)),
         )),
         (_, Some(number), Some(unit)) => TableCell::Value(Quantity::new(number, unit)),

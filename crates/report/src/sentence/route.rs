@@ -63,7 +63,7 @@ pub fn remarks(hops: &[PathHop], route: &RouteReport) -> Vec<String> {
         format!("Hop {} has {} addresses: routes of equal cost, chosen by flow.", hop.distance, hop.addresses.len())
     }));
     remarks.extend(route.changes.iter().map(|change| {
-        let time = crate::civil_time::rfc3339(change.at_unix_ns);
+        let time = crate::civil_time::of_unix_ns(change.at_unix_ns);
         let (hop, flow) = (change.distance, change.flow);
         format!("Hop {hop} changed from {} to {} at {time} (flow {flow}).", change.before, change.after)
     }));
