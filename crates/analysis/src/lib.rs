@@ -1,5 +1,5 @@
 //! Computations over the samples of a measurement: [`formulas`] of transport and queues, [`statistics`], the metrics of
-//! [`ippm`], the methods that find [`capacity`], [`path_mtu`], a [`policer`], [`latency_under_load`] and [`route_loss`], and the
+//! [`ippm`], the bytes that a [`link_layer`] counts, the methods that find [`capacity`], [`path_mtu`], a [`policer`], [`latency_under_load`] and [`route_loss`], and the
 //! grades of [`traffic_profiles`].
 //!
 //! Input and output are quantities of `units` and plain types of this crate. Nothing here is serialised, does IO, reads a
@@ -12,6 +12,7 @@ pub mod formulas;
 pub mod ippm;
 pub mod latency_histogram;
 pub mod latency_under_load;
+pub mod link_layer;
 pub mod path_mtu;
 pub mod policer;
 pub mod rfc6349;

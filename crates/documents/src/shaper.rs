@@ -3,7 +3,7 @@
 use linerate_model::direction::Direction;
 use linerate_model::load::PhaseKind;
 use linerate_shape::back_ends::BackEndId;
-use linerate_shape::link::Framing;
+use linerate_shape::link::LinkFraming;
 use linerate_shape::policy::TrafficImportance;
 use serde::{Deserialize, Serialize};
 
@@ -92,7 +92,7 @@ pub struct AccessLinkDescription {
     /// Minimum packet size on the link.
     pub minimum_bytes: u64,
     /// Framing of the link layer.
-    pub framing: Framing,
+    pub framing: LinkFraming,
     /// Largest IP packet.
     pub mtu: u32,
     /// Round trip for which queues are tuned: the longer one where the directions differ.

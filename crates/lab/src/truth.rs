@@ -116,7 +116,7 @@ fn host_rate(path: &PathDescription, way: Direction, mtu: Mtu) -> Option<BitRate
         Direction::Down => path.hosts.last(),
     };
     let packet = mtu.byte_count();
-    let share = packet / LinkLayer::default().counted(packet);
+    let share = packet / LinkLayer::VIRTUAL_ETHERNET.counted(packet);
     sender.and_then(|host| host.queueing_rate).zip(share).map(|(rate, share)| rate * share.get())
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use linerate_shape::back_ends::{BackEndId, DeviceProperties, PlanInputs};
 use linerate_shape::capability::{KernelCapabilities, choose};
-use linerate_shape::link::{AccessLink, parse_keywords};
+use linerate_shape::link::{AccessLink, LinkLayer, parse_keywords};
 use linerate_shape::plan::ShaperPlan;
 use linerate_shape::policy::TrafficPolicy;
 use linerate_shape::script::script;
@@ -145,7 +145,7 @@ pub(super) fn plan(bed: &TestBed, back_end: &str) -> Result<Option<(AccessLink, 
     let rate = |kilobits: f64| Some(BitRate::from_bits_per_second(kilobits * 1e3));
     let mut line = AccessLink::new(rate(bed.rates.0), rate(bed.rates.1));
     line.mtu = Mtu::new(bed.mtu.unwrap_or(1500));
-    line.layer = parse_keywords(bed.options.trim_start_matches(" --link-layer ")).unwrap_or_default();
+    line.layer = parse_keywords(bed.options.trim_start_matches(" --link-layer ")).unwrap_or(LinkLayer::NO_OVERHEAD);
     line.flows = StreamCount::new(bed.flows.into());
     line.limits_faster_link = bed.link_rates.is_none();
     let device = DeviceProperties::ethernet("eth0");

@@ -13,7 +13,7 @@ use linerate_analysis::formulas::{
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, Ratio};
 
 use crate::compile::sysctl;
-use crate::description::{ETHERNET_HEADER, HostDescription, PathDescription};
+use crate::description::{HostDescription, LinkLayer, PathDescription};
 use crate::sizing;
 
 /// Limiting factor of a transfer.
@@ -103,14 +103,15 @@ pub fn bounds(path: &PathDescription, way: Direction) -> PathBounds {
     let (sender, receiver) = ends(path, way);
     let mtu = path_mtu(path);
     let bottleneck = bottleneck(path, way);
-    let layer = bottleneck.map(|bottleneck| path.links[bottleneck.link].direction(way).layer).unwrap_or_default();
+    let layer =
+        bottleneck.map_or(LinkLayer::VIRTUAL_ETHERNET, |bottleneck| path.links[bottleneck.link].direction(way).layer);
     let framing = SegmentFraming {
         mtu,
         protocol: InternetProtocol::V4,
         timestamps: is_on(sender, "net.ipv4.tcp_timestamps") && is_on(receiver, "net.ipv4.tcp_timestamps"),
         link: layer.counted(mtu.byte_count()) - mtu.byte_count(),
     };
-    let own_queue = SegmentFraming { link: ETHERNET_HEADER, ..framing };
+    let own_queue = SegmentFraming { link: SegmentFraming::ETHERNET_HEADER, ..framing };
     let (base_rtt, segment) = (path.propagation(), framing.segment());
     let segment_rtt = segment_rtt(path, way, mtu);
     let receive_window = receive_window(sender, receiver, segment);

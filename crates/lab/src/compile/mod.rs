@@ -114,7 +114,7 @@ fn allows_super_packets(direction: &LinkDirection) -> bool {
         && direction.duplicate.is_none()
         && direction.corrupt.is_none()
         && direction.reorder.is_none()
-        && direction.layer.is_ethernet_header()
+        && direction.layer.is_virtual_ethernet()
 }
 
 /// True when the host `index` of the path sends super-packets.

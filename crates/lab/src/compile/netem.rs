@@ -2,11 +2,10 @@
 
 use core::time::Duration;
 
+use linerate_analysis::formulas::SegmentFraming;
 use linerate_units::{BitRate, Mtu, Ratio};
 
-use crate::description::{
-    ETHERNET_HEADER, JitterDistribution, LinkDirection, LinkFraming, LinkLayer, LinkReordering, LossModel,
-};
+use crate::description::{JitterDistribution, LinkDirection, LinkFraming, LinkLayer, LinkReordering, LossModel};
 
 /// More packets than memory would hold: a queue is limited as described, or not at all.
 const NO_LIMIT: u32 = 1_000_000_000;
@@ -26,10 +25,10 @@ pub(super) fn percent(share: Ratio) -> String {
 /// Table of packet sizes of a link layer, for a root discipline and everything below it; empty for virtual Ethernet. One
 /// entry per byte, up to the full packet: the default of `tc` rounds up to four bytes.
 pub(super) fn size_table(layer: LinkLayer, mtu: Mtu) -> String {
-    if layer.is_ethernet_header() {
+    if layer.is_virtual_ethernet() {
         return String::new();
     }
-    let (overhead, header) = (layer.overhead.get().cast_signed(), ETHERNET_HEADER.get().cast_signed());
+    let (overhead, header) = (layer.overhead.get().cast_signed(), SegmentFraming::ETHERNET_HEADER.get().cast_signed());
     let framing = if layer.framing == LinkFraming::Atm { "atm" } else { "ethernet" };
     let largest = (mtu.byte_count() + layer.overhead).get();
     let minimum = if layer.minimum.is_zero() { String::new() } else { format!(" mpu {}", layer.minimum.get()) };

@@ -2,10 +2,12 @@
 
 use core::time::Duration;
 
+use linerate_analysis::formulas::SegmentFraming;
+
 use super::netem;
 use super::queue::{self, QueueContext};
 use super::wire;
-use crate::description::{ETHERNET_HEADER, LinkDirection, PathDescription};
+use crate::description::{LinkDirection, PathDescription};
 
 /// Handle of the first stage of delays and losses, at the root.
 const FIRST: &str = "1:";
@@ -74,7 +76,7 @@ impl SenderLines {
     fn filters(&mut self, path: &PathDescription, direction: &LinkDirection, device: &str) {
         let mut counted = direction.clone();
         if let Some(size) = &mut counted.drop_larger_than {
-            *size += ETHERNET_HEADER;
+            *size += SegmentFraming::ETHERNET_HEADER;
         }
         let filters = wire::filters(path, &counted);
         if !filters.is_empty() {

@@ -110,7 +110,7 @@ impl WireBuilder<'_> {
                 let stage = self.stage(link, from, "delay", &mut at);
                 self.netem((link, from), &stage, &words, (direction.layer, is_random.then_some(0)));
             }
-            self.netem((link, from), &last, &netem::reorder_stage(reorder), (LinkLayer::default(), Some(1)));
+            self.netem((link, from), &last, &netem::reorder_stage(reorder), (LinkLayer::VIRTUAL_ETHERNET, Some(1)));
         } else if let Some((words, is_random)) = netem::stage(direction) {
             self.netem((link, from), &last, &words, (direction.layer, is_random.then_some(0)));
         }

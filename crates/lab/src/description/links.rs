@@ -2,11 +2,12 @@
 
 use core::time::Duration;
 
+use linerate_analysis::link_layer::{LinkFraming, LinkLayer};
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, Ratio};
 use toml::Spanned;
 
 use super::error::DescriptionProblem;
-use super::link_layer::{ATM_TRAILER, LinkFraming, LinkLayer};
+use super::link_layer::ATM_TRAILER;
 use super::quantity::NamedQuantity;
 use super::raw::{
     RawDirection, RawGilbertElliott, RawLink, RawLinkLayer, RawLoss, RawLossModel, RawPolicer, RawQuantity,
@@ -134,7 +135,12 @@ fn direction(raw: &RawDirection, read: &mut FileReader<'_>) -> Result<LinkDirect
         buffer: named("the buffer", raw.buffer.as_ref()).map(|named| named.buffer()).transpose()?.flatten(),
         ecn_threshold: size("the threshold", &raw.ecn_threshold)?,
         rate: named("the rate", raw.rate.as_ref()).map(|named| named.rate()).transpose()?,
-        layer: raw.link_layer.as_ref().map(|raw| link_layer(raw.get_ref())).transpose()?.unwrap_or_default(),
+        layer: raw
+            .link_layer
+            .as_ref()
+            .map(|raw| link_layer(raw.get_ref()))
+            .transpose()?
+            .unwrap_or(LinkLayer::VIRTUAL_ETHERNET),
         steps: raw.steps.as_ref().map(steps).transpose()?.unwrap_or_default(),
         steps_period: None,
         delay: named("the delay", raw.delay.as_ref()).map(|named| named.delay()).transpose()?.unwrap_or_default(),

@@ -19,7 +19,7 @@ use toml::Spanned;
 pub use error::DescriptionError;
 pub use hosts::CONGESTION_CONTROLS;
 pub use label::PathLabel;
-pub use link_layer::{ETHERNET_HEADER, LinkFraming, LinkLayer};
+pub use linerate_analysis::link_layer::{LinkFraming, LinkLayer};
 pub(crate) use links::count_factors;
 pub use trace::{DeliveryTrace, OPPORTUNITY, TraceError};
 pub(crate) use traffic::{DATAGRAM_PAYLOAD, MAX_BURST_DATAGRAMS};

@@ -6,8 +6,8 @@ use linerate_model::direction::Direction;
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, Ratio, StreamCount};
 
 use super::PathLabel;
-use super::link_layer::LinkLayer;
 use crate::plan::SysctlSetting;
+use linerate_analysis::link_layer::LinkLayer;
 
 /// A path: hosts in a chain of links, their settings, and other traffic.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,7 +122,7 @@ impl EmulatedLink {
 }
 
 /// One direction of a link, in the order in which packets pass it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LinkDirection {
     /// Policer that drops packets above a rate, before any queue.
     pub policer: Option<PolicerDescription>,
@@ -158,6 +158,31 @@ pub struct LinkDirection {
     pub corrupt: Option<Ratio>,
     /// Reordering of packets.
     pub reorder: Option<LinkReordering>,
+}
+
+impl Default for LinkDirection {
+    /// Virtual Ethernet without a limit, a delay or impairments.
+    fn default() -> Self {
+        Self {
+            policer: None,
+            drop_larger_than: None,
+            bleach_ecn: false,
+            rewrite_ect1: false,
+            queue: BottleneckQueue::default(),
+            buffer: None,
+            ecn_threshold: None,
+            rate: None,
+            layer: LinkLayer::VIRTUAL_ETHERNET,
+            steps: Vec::new(),
+            steps_period: None,
+            delay: Duration::ZERO,
+            jitter: None,
+            loss: None,
+            duplicate: None,
+            corrupt: None,
+            reorder: None,
+        }
+    }
 }
 
 impl LinkDirection {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_model::direction::Direction;
 use linerate_shape::back_ends::{BackEndId, DeviceProperties, PlanInputs};
 use linerate_shape::capability::{KernelCapabilities, check_request};
-use linerate_shape::link::{AccessLink, Framing, KEYWORDS, LinkLayer, parse_keywords};
+use linerate_shape::link::{AccessLink, KEYWORDS, LinkFraming, LinkLayer, parse_keywords};
 use linerate_shape::policy::{
     DualQueueOptions, FairnessUnit, QdiscOptions, QueueOptions, ReceivedMarks, TrafficImportance, TrafficPolicy,
     TrafficRule,
@@ -34,7 +34,7 @@ pub struct LineRequest {
     /// Bytes that the line adds to each IP packet, instead of the link layer's own
     pub overhead: Option<ByteCount>,
     /// Framing of packets on the link: none, atm (cells of 53 bytes) or ptm (65 for 64)
-    pub framing: Option<Framing>,
+    pub framing: Option<LinkFraming>,
     /// The least that a packet occupies on the line
     pub minimum: Option<ByteCount>,
     /// Round trip for which queues are tuned, per direction; without it 100ms, as most of the Internet has
@@ -196,7 +196,7 @@ impl LineRequest {
             }
         }
         if let Some(framing) = self.framing {
-            pair("framing", framing_name(framing).to_owned());
+            pair("framing", framing.name().to_owned());
         }
         match (self.rtt.up, self.rtt.down) {
             (Some(up), Some(down)) if up == down => pair("rtt", format!("{}us", up.as_micros())),
@@ -270,8 +270,8 @@ impl LineRequest {
     }
 
     fn layer(&self) -> LinkLayer {
-        let layer =
-            self.link_layer.as_deref().and_then(|words| parse_keywords(&words.replace(',', " "))).unwrap_or_default();
+        let keywords = self.link_layer.as_deref().and_then(|words| parse_keywords(&words.replace(',', " ")));
+        let layer = keywords.unwrap_or(LinkLayer::NO_OVERHEAD);
         LinkLayer {
             overhead: self.overhead.unwrap_or(layer.overhead),
             minimum: self.minimum.unwrap_or(layer.minimum),
@@ -440,16 +440,10 @@ pub fn merge<T: Copy>(sum: &mut PerDirection<Option<T>>, later: PerDirection<Opt
     *sum = PerDirection { up: later.up.or(sum.up), down: later.down.or(sum.down) };
 }
 
-const FRAMINGS: [(&str, Framing); 3] = [("none", Framing::None), ("atm", Framing::Atm), ("ptm", Framing::Ptm)];
-
 /// Reads the name of a framing.
-pub fn framing(text: &str) -> Result<Framing, String> {
-    let found = FRAMINGS.iter().find(|(name, _)| *name == text);
-    found.map(|(_, framing)| *framing).ok_or_else(|| "there are none, atm and ptm".to_owned())
-}
-
-fn framing_name(framing: Framing) -> &'static str {
-    FRAMINGS.iter().find(|(_, one)| *one == framing).map_or("none", |(name, _)| name)
+pub fn framing(text: &str) -> Result<LinkFraming, String> {
+    let found = LinkFraming::ALL.into_iter().find(|framing| framing.name() == text);
+    found.ok_or_else(|| "there are none, atm and ptm".to_owned())
 }
 
 #[cfg(test)]
@@ -496,7 +490,7 @@ mod tests {
     fn link_layers_add_up() {
         let layer = |text: &str| parsed(text).line.layer();
         let vdsl = layer("eth0 --up 1M --link-layer pppoe-ptm,ether-vlan");
-        assert_eq!((vdsl.overhead.get(), vdsl.framing), (34, Framing::Ptm));
+        assert_eq!((vdsl.overhead.get(), vdsl.framing), (34, LinkFraming::Ptm));
         assert_eq!(layer("eth0 --up 1M --link-layer docsis").minimum.get(), 64);
         assert_eq!(layer("eth0 --up 1M --link-layer pppoe-ptm --overhead 8").overhead.get(), 8);
     }

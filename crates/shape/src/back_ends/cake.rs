@@ -12,7 +12,7 @@ use super::builder::DirectionBuilder;
 use super::classify::{self, ROOT};
 use super::{BackEnd, BackEndId, PlanInputs, builder, htb_fq_codel, sizes};
 use crate::capability::KernelFeature;
-use crate::link::{AccessLink, LinkLayer};
+use crate::link::{AccessLink, LinkFraming, LinkLayer};
 use crate::plan::{FilterTarget, ShaperPlan, TcParent};
 use crate::policy::{AcknowledgementFilter, CakeTins, FairnessUnit, ReceivedMarks, TrafficImportance};
 use crate::prediction::ShaperTurn;
@@ -138,11 +138,20 @@ fn round_trip(line: &AccessLink, direction: Direction, rate: BitRate) -> Duratio
 }
 
 fn link_layer_options(layer: LinkLayer) -> String {
-    if layer == LinkLayer::default() {
+    if layer == LinkLayer::NO_OVERHEAD {
         return "raw".to_owned();
     }
     let minimum = if layer.minimum.is_zero() { String::new() } else { format!(" mpu {}", layer.minimum.get()) };
-    format!("{} overhead {}{minimum}", layer.framing.keyword(), layer.overhead.get())
+    format!("{} overhead {}{minimum}", framing_keyword(layer.framing), layer.overhead.get())
+}
+
+/// Keyword of a framing (tc-cake(8)).
+const fn framing_keyword(framing: LinkFraming) -> &'static str {
+    match framing {
+        LinkFraming::None => "noatm",
+        LinkFraming::Atm => "atm",
+        LinkFraming::Ptm => "ptm",
+    }
 }
 
 /// Adds the discipline, and filters for the policy's own rules.

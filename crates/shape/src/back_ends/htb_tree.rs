@@ -76,7 +76,7 @@ const fn turn(importance: TrafficImportance) -> u8 {
 
 /// Rate for HTB, in the bytes that it counts.
 pub(super) fn held(builder: &DirectionBuilder<'_>) -> BitRate {
-    sizes::representable_rate(sizes::without_ptm(builder.inputs.line.layer, builder.rate))
+    sizes::representable_rate(builder.inputs.line.layer.counted_rate(builder.rate))
 }
 
 /// True when the direction has classes: classification needs `u32`.

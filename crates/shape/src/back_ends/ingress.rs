@@ -174,7 +174,7 @@ fn policed(inputs: &PlanInputs<'_>, plan: &mut ShaperPlan, rate: BitRate, (kind,
         builder.note("Classes apply to what is sent only: the policer has none.");
     }
     let layer = inputs.line.layer;
-    let held = sizes::representable_rate(sizes::without_ptm(layer, rate));
+    let held = sizes::representable_rate(layer.counted_rate(rate));
     let bucket = bucket(inputs, held);
     // At this hook the kernel counts IP packets without link-layer header.
     let counted = sizes::link_layer_options(layer, ByteCount::ZERO);

@@ -6,7 +6,7 @@ use linerate_model::direction::Direction;
 use linerate_units::{BitRate, ByteCount};
 
 use super::PlanInputs;
-use crate::link::{Framing, LinkLayer};
+use crate::link::{LinkFraming, LinkLayer};
 
 /// Time that sizes a bucket or quantum, which holds at least one packet.
 const BURST_TIME: Duration = Duration::from_millis(1);
@@ -67,21 +67,16 @@ pub(super) fn quantum(inputs: &PlanInputs<'_>, rate: BitRate) -> ByteCount {
     inputs.full_frame().max(rate * BURST_TIME).min(MAX_QUANTUM.max(inputs.full_frame()))
 }
 
-/// Rate for a shaper that counts bytes and cells but not PTM's 65th byte: 64/65 of it.
-pub(super) fn without_ptm(layer: LinkLayer, rate: BitRate) -> BitRate {
-    if layer.framing == Framing::Ptm { rate * (64.0 / 65.0) } else { rate }
-}
-
 /// Link-layer options for HTB, TBF and the policer, where the kernel counts `header` bytes more than IP; empty without
 /// compensation. They take no negative overhead: a link with less overhead than the interface's header is shaped up to
 /// 14 bytes per packet too slow.
 pub(super) fn link_layer_options(layer: LinkLayer, header: ByteCount) -> String {
-    if layer == LinkLayer::default() {
+    if layer == LinkLayer::NO_OVERHEAD {
         return String::new();
     }
     let overhead = layer.overhead - header;
     let minimum = if layer.minimum.is_zero() { String::new() } else { format!(" mpu {}", layer.minimum.get()) };
-    let framing = if layer.framing == Framing::Atm { "atm" } else { "ethernet" };
+    let framing = if layer.framing == LinkFraming::Atm { "atm" } else { "ethernet" };
     format!(" overhead {}{minimum} linklayer {framing}", overhead.get())
 }
 

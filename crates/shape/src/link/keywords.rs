@@ -2,7 +2,7 @@
 
 use linerate_units::ByteCount;
 
-use super::{Framing, LinkLayer};
+use super::{LinkFraming, LinkLayer};
 
 /// Named link layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ const fn entry(
     name: &'static str,
     overhead: u64,
     minimum: u64,
-    framing: Framing,
+    framing: LinkFraming,
     meaning: &'static str,
 ) -> LinkLayerKeyword {
     let layer = LinkLayer { overhead: ByteCount::new(overhead), minimum: ByteCount::new(minimum), framing };
@@ -28,20 +28,26 @@ const fn entry(
 
 /// All keywords. `raw` counts bytes as the host does.
 pub const KEYWORDS: [LinkLayerKeyword; 14] = [
-    entry("raw", 0, 0, Framing::None, "no overhead; for rates that count packets as the host does"),
-    entry("conservative", 48, 0, Framing::Atm, "at least the overhead of any usual link: safe, but a tenth too slow"),
-    entry("pppoa-vcmux", 10, 0, Framing::Atm, "ADSL, PPP over ATM, VC-multiplexed"),
-    entry("pppoa-llc", 14, 0, Framing::Atm, "ADSL, PPP over ATM, LLC"),
-    entry("pppoe-vcmux", 32, 0, Framing::Atm, "ADSL, PPP over Ethernet, VC-multiplexed"),
-    entry("pppoe-llcsnap", 40, 0, Framing::Atm, "ADSL, PPP over Ethernet, LLC/SNAP"),
-    entry("bridged-vcmux", 24, 0, Framing::Atm, "ADSL, bridged Ethernet, VC-multiplexed"),
-    entry("bridged-llcsnap", 32, 0, Framing::Atm, "ADSL, bridged Ethernet, LLC/SNAP"),
-    entry("ipoa-vcmux", 8, 0, Framing::Atm, "ADSL, IP over ATM, VC-multiplexed"),
-    entry("ipoa-llcsnap", 16, 0, Framing::Atm, "ADSL, IP over ATM, LLC/SNAP"),
-    entry("pppoe-ptm", 30, 0, Framing::Ptm, "VDSL2 with PPP over Ethernet"),
-    entry("bridged-ptm", 22, 0, Framing::Ptm, "VDSL2, bridged Ethernet"),
-    entry("docsis", 18, 64, Framing::None, "cable: as the modem's own shaper counts"),
-    entry("ethernet", 38, 84, Framing::None, "Ethernet itself: preamble, header, checksum, gap"),
+    entry("raw", 0, 0, LinkFraming::None, "no overhead; for rates that count packets as the host does"),
+    entry(
+        "conservative",
+        48,
+        0,
+        LinkFraming::Atm,
+        "at least the overhead of any usual link: safe, but a tenth too slow",
+    ),
+    entry("pppoa-vcmux", 10, 0, LinkFraming::Atm, "ADSL, PPP over ATM, VC-multiplexed"),
+    entry("pppoa-llc", 14, 0, LinkFraming::Atm, "ADSL, PPP over ATM, LLC"),
+    entry("pppoe-vcmux", 32, 0, LinkFraming::Atm, "ADSL, PPP over Ethernet, VC-multiplexed"),
+    entry("pppoe-llcsnap", 40, 0, LinkFraming::Atm, "ADSL, PPP over Ethernet, LLC/SNAP"),
+    entry("bridged-vcmux", 24, 0, LinkFraming::Atm, "ADSL, bridged Ethernet, VC-multiplexed"),
+    entry("bridged-llcsnap", 32, 0, LinkFraming::Atm, "ADSL, bridged Ethernet, LLC/SNAP"),
+    entry("ipoa-vcmux", 8, 0, LinkFraming::Atm, "ADSL, IP over ATM, VC-multiplexed"),
+    entry("ipoa-llcsnap", 16, 0, LinkFraming::Atm, "ADSL, IP over ATM, LLC/SNAP"),
+    entry("pppoe-ptm", 30, 0, LinkFraming::Ptm, "VDSL2 with PPP over Ethernet"),
+    entry("bridged-ptm", 22, 0, LinkFraming::Ptm, "VDSL2, bridged Ethernet"),
+    entry("docsis", 18, 64, LinkFraming::None, "cable: as the modem's own shaper counts"),
+    entry("ethernet", 38, 84, LinkFraming::None, "Ethernet itself: preamble, header, checksum, gap"),
 ];
 
 /// Overhead of `ether-vlan`: one IEEE 802.1Q tag.
@@ -65,7 +71,7 @@ pub fn parse_keywords(words: &str) -> Option<LinkLayer> {
     if named.is_none() && tags == 0 {
         return None;
     }
-    let mut layer = named.unwrap_or_default();
+    let mut layer = named.unwrap_or(LinkLayer::NO_OVERHEAD);
     layer.overhead += ByteCount::new(tags);
     Some(layer)
 }

@@ -4,73 +4,14 @@ mod keywords;
 
 use core::time::Duration;
 use linerate_model::direction::Direction;
-use serde::{Deserialize, Serialize};
 
 use linerate_units::{BitRate, ByteCount, Mtu, StreamCount};
 
 use crate::verify::PerDirection;
 
+pub use linerate_analysis::link_layer::{LinkFraming, LinkLayer};
+
 pub use self::keywords::{KEYWORDS, LinkLayerKeyword, parse_keywords};
-
-/// Payload and size of an ATM cell in bytes (ITU-T I.361).
-const CELL_PAYLOAD: u64 = 48;
-const CELL_SIZE: u64 = 53;
-
-/// PTM's 64/65-octet encapsulation: one extra byte per started block of 64 (IEEE 802.3 §61.3.3).
-const PTM_BLOCK: u64 = 64;
-
-/// Framing of packets by a link layer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Framing {
-    /// None: Ethernet, DOCSIS.
-    #[default]
-    None,
-    /// Cells of 53 bytes that carry 48: ADSL, and some VDSL.
-    Atm,
-    /// Blocks of 65 bytes that carry 64: VDSL2.
-    Ptm,
-}
-
-impl Framing {
-    /// CAKE's keyword for it.
-    #[must_use]
-    pub const fn keyword(self) -> &'static str {
-        match self {
-            Self::None => "noatm",
-            Self::Atm => "atm",
-            Self::Ptm => "ptm",
-        }
-    }
-}
-
-/// Link layer, which determines a packet's size on the link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct LinkLayer {
-    /// Overhead per IP packet, from 0 to 256 bytes.
-    pub overhead: ByteCount,
-    /// Minimum packet size, with overhead and before framing; 0 for none.
-    pub minimum: ByteCount,
-    /// Framing.
-    pub framing: Framing,
-}
-
-impl LinkLayer {
-    /// Size of an IP packet of `size` bytes on the link.
-    ///
-    /// `ceil((size + overhead) / 48) × 53` for ATM, one extra byte per started block of 64 for PTM. `minimum` is
-    /// applied to the packet with its overhead, as CAKE and HTB do.
-    #[must_use]
-    pub fn wire_length(&self, size: ByteCount) -> ByteCount {
-        let framed = (size + self.overhead).max(self.minimum).get();
-        ByteCount::new(match self.framing {
-            Framing::None => framed,
-            Framing::Atm => framed.div_ceil(CELL_PAYLOAD) * CELL_SIZE,
-            Framing::Ptm => framed + framed.div_ceil(PTM_BLOCK),
-        })
-    }
-}
 
 /// Access link to shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,7 +50,7 @@ impl AccessLink {
         Self {
             up,
             down,
-            layer: LinkLayer::default(),
+            layer: LinkLayer::NO_OVERHEAD,
             mtu: Mtu::new(1500),
             round_trip: PerDirection { up: Self::USUAL_ROUND_TRIP, down: Self::USUAL_ROUND_TRIP },
             variable: false,
@@ -145,44 +86,10 @@ impl AccessLink {
 mod tests {
     use super::*;
 
-    fn layer(overhead: u64, minimum: u64, framing: Framing) -> LinkLayer {
-        LinkLayer { overhead: ByteCount::new(overhead), minimum: ByteCount::new(minimum), framing }
-    }
-
-    fn wire(layer: LinkLayer, size: u64) -> u64 {
-        layer.wire_length(ByteCount::new(size)).get()
-    }
-
-    /// Computed by hand: 1540 / 48 = 32.08, so 33 cells; 33 × 53 = 1749.
-    #[test]
-    fn atm_by_hand() {
-        assert_eq!(wire(layer(40, 0, Framing::Atm), 1500), 1749);
-        assert_eq!(wire(layer(0, 0, Framing::Atm), 48), 53);
-        assert_eq!(wire(layer(0, 0, Framing::Atm), 49), 106);
-        // A pure acknowledgement of 52 bytes over PPPoE/LLC: 92 bytes, two cells.
-        assert_eq!(wire(layer(40, 0, Framing::Atm), 52), 106);
-    }
-
-    /// 1530 / 64 = 23.9, so 24 more.
-    #[test]
-    fn ptm_by_hand() {
-        assert_eq!(wire(layer(30, 0, Framing::Ptm), 1500), 1554);
-        assert_eq!(wire(layer(0, 0, Framing::Ptm), 64), 65);
-        assert_eq!(wire(layer(0, 0, Framing::Ptm), 65), 67);
-    }
-
-    #[test]
-    fn short_frames_are_padded() {
-        assert_eq!(wire(layer(38, 84, Framing::None), 40), 84);
-        assert_eq!(wire(layer(38, 84, Framing::None), 46), 84);
-        assert_eq!(wire(layer(38, 84, Framing::None), 47), 85);
-        assert_eq!(wire(layer(38, 84, Framing::None), 1500), 1538);
-    }
-
     #[test]
     fn a_packet_at_220_kilobits() {
         let mut line = AccessLink::new(Some(BitRate::from_bits_per_second(220e3)), None);
-        line.layer = layer(40, 0, Framing::Atm);
+        line.layer = LinkLayer { overhead: ByteCount::new(40), framing: LinkFraming::Atm, ..LinkLayer::NO_OVERHEAD };
         // 1749 × 8 / 220 000
         let time = line.serialisation(Direction::Up, ByteCount::new(1500)).expect("there is a rate");
         assert!(time.abs_diff(Duration::from_micros(63_600)) < Duration::from_micros(1), "{time:?}");

@@ -7,13 +7,13 @@ use proptest::prelude::*;
 use super::of_today;
 use crate::back_ends::{BackEnd, BackEndId, DeviceProperties, PlanInputs};
 use crate::capability::KernelCapabilities;
-use crate::link::{AccessLink, Framing, LinkLayer};
+use crate::link::{AccessLink, LinkFraming, LinkLayer};
 use crate::plan::{PlannedClass, QdiscHandle, ShaperPlan, TcParent, changes};
 use crate::policy::TrafficPolicy;
 
 fn lines() -> impl Strategy<Value = AccessLink> {
     let rate = || (4.5_f64..10.0).prop_map(|power| Some(BitRate::from_bits_per_second(10_f64.powf(power))));
-    let framing = prop_oneof![Just(Framing::None), Just(Framing::Atm), Just(Framing::Ptm)];
+    let framing = prop_oneof![Just(LinkFraming::None), Just(LinkFraming::Atm), Just(LinkFraming::Ptm)];
     let layer = (0_u64..=64, 0_u64..=84, framing).prop_map(|(overhead, minimum, framing)| LinkLayer {
         overhead: ByteCount::new(overhead),
         minimum: ByteCount::new(minimum),

@@ -170,7 +170,7 @@ fn direction_text(direction: &LinkDirection) -> String {
 
 /// Bytes that a packet occupies on the link; empty for virtual Ethernet.
 fn link_layer_text(layer: LinkLayer) -> String {
-    if layer.is_ethernet_header() {
+    if layer.is_virtual_ethernet() {
         return String::new();
     }
     let framing = match layer.framing {

@@ -12,7 +12,7 @@ use linerate_operate::shaping::line::{
 };
 use linerate_operate::shaping::selection::TrafficSelection;
 use linerate_shape::back_ends::BackEndId;
-use linerate_shape::link::Framing;
+use linerate_shape::link::LinkFraming;
 use linerate_shape::policy::{DualQueueOptions, QdiscOptions};
 use linerate_shape::verify::PerDirection;
 use linerate_units::{BitRate, ByteCount, Mtu};
@@ -40,7 +40,7 @@ pub(crate) struct LinkArguments {
     pub(crate) overhead: Option<ByteCount>,
     /// Link-layer framing: none, atm (cells of 53 bytes) or ptm (65 bytes for 64)
     #[arg(long, value_name = "FRAMING", value_parser = framing)]
-    pub(crate) framing: Option<Framing>,
+    pub(crate) framing: Option<LinkFraming>,
     /// Minimum packet size on the link (MPU)
     #[arg(long, value_name = "BYTES", value_parser = overhead)]
     pub(crate) minimum: Option<ByteCount>,

@@ -121,7 +121,7 @@ pub(super) fn redirect_target_down(device: &str) -> ReadBackDifference {
 mod tests {
     use linerate_shape::back_ends::{BackEndId, DeviceProperties, PlanInputs};
     use linerate_shape::capability::KernelCapabilities;
-    use linerate_shape::link::{Framing, LinkLayer};
+    use linerate_shape::link::{LinkFraming, LinkLayer};
     use linerate_shape::policy::TrafficPolicy;
 
     use super::*;
@@ -167,7 +167,7 @@ mod tests {
         let counted = |line: &AccessLink, family| shaper_rate(line, payload, family).bits_per_second();
         assert!((counted(&line, AddressFamily::Ipv4) - 1500.0).abs() < 1e-9);
         assert!((counted(&line, AddressFamily::Ipv6) - 1448.0 * 1500.0 / 1428.0).abs() < 1e-9);
-        line.layer = LinkLayer { overhead: ByteCount::new(40), framing: Framing::Atm, ..LinkLayer::default() };
+        line.layer = LinkLayer { overhead: ByteCount::new(40), framing: LinkFraming::Atm, ..LinkLayer::NO_OVERHEAD };
         assert!((counted(&line, AddressFamily::Ipv4) - 1749.0).abs() < 1e-9, "33 cells of 53 bytes");
     }
 
