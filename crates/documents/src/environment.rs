@@ -8,11 +8,11 @@ use linerate_model::environment;
 use linerate_units::{BitRate, PacketCount};
 use serde::{Deserialize, Serialize};
 
-/// One host.
+/// Environment of one host, as recorded with a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct HostEnvironment {
+pub struct HostEnvironmentRecord {
     /// Host name.
     pub host_name: Option<String>,
     /// Kernel release, for example `6.12.117`.
@@ -78,7 +78,7 @@ pub struct OtherTraffic {
     pub sent_bits_per_second: f64,
 }
 
-impl From<&environment::HostEnvironment> for HostEnvironment {
+impl From<&environment::HostEnvironment> for HostEnvironmentRecord {
     fn from(host: &environment::HostEnvironment) -> Self {
         let state = host.clock.state;
         Self {
@@ -133,8 +133,10 @@ mod tests {
             rate_correction: 0.0,
         };
         let clock = environment::HostClock { state: Some(state), ..environment::HostClock::default() };
-        let document =
-            HostEnvironment::from(&environment::HostEnvironment { clock, ..environment::HostEnvironment::default() });
+        let document = HostEnvironmentRecord::from(&environment::HostEnvironment {
+            clock,
+            ..environment::HostEnvironment::default()
+        });
         assert_eq!((document.clock_synchronised, document.clock_error_bound_ns), (Some(true), Some(1_000_000_000)));
     }
 }

@@ -3,7 +3,7 @@
 use linerate_model::direction::Direction;
 use serde::{Deserialize, Serialize};
 
-use linerate_model::path::{PathDocument, Policer, UnknownValue};
+use linerate_model::path::{PathDocument, PolicerDetection, UnknownValue};
 use linerate_model::report::TestTermination;
 
 /// Version of this document's schema.
@@ -187,7 +187,7 @@ pub struct TrafficManagement {
     /// Verdict.
     pub verdict: ManagementVerdict,
     /// Policer that was found.
-    pub policer: Option<Policer>,
+    pub policer: Option<PolicerDetection>,
     /// Evidence for the verdict.
     pub evidence: String,
 }

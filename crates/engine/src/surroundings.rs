@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::net::IpAddr;
 
-use linerate_documents::environment::{HostEnvironment, InterfaceEnvironment, OtherTraffic};
+use linerate_documents::environment::{HostEnvironmentRecord, InterfaceEnvironment, OtherTraffic};
 use linerate_model::address_family::AddressFamily;
 use linerate_model::environment::InterfaceCounters;
 use linerate_sys::net::{self};
@@ -49,8 +49,8 @@ impl LocalEnvironment {
     }
 
     /// Environment for the record, after the measurement.
-    pub fn finish(self, own: OwnTraffic) -> HostEnvironment {
-        let mut document = HostEnvironment::from(&self.host);
+    pub fn finish(self, own: OwnTraffic) -> HostEnvironmentRecord {
+        let mut document = HostEnvironmentRecord::from(&self.host);
         document.other_traffic = self.other_traffic(own);
         document
     }
@@ -71,7 +71,7 @@ impl LocalEnvironment {
 }
 
 /// Environment that the far host reports.
-pub fn far(facts: &FarFacts) -> HostEnvironment {
+pub fn far(facts: &FarFacts) -> HostEnvironmentRecord {
     let interface = facts.interface.as_ref().map(|name| InterfaceEnvironment {
         name: name.clone(),
         mtu_bytes: facts.mtu.map(|mtu| mtu.get().into()),
@@ -79,7 +79,7 @@ pub fn far(facts: &FarFacts) -> HostEnvironment {
         ..InterfaceEnvironment::default()
     });
     let bound = facts.clock_error_bound.map(|bound| u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX));
-    HostEnvironment {
+    HostEnvironmentRecord {
         kernel: facts.kernel.clone(),
         architecture: facts.architecture.clone(),
         processors: facts.processors.map(u64::from),
@@ -89,7 +89,7 @@ pub fn far(facts: &FarFacts) -> HostEnvironment {
         clock_synchronised: facts.clock_synchronised,
         clock_error_bound_ns: bound,
         interface,
-        ..HostEnvironment::default()
+        ..HostEnvironmentRecord::default()
     }
 }
 

@@ -6,7 +6,7 @@ use linerate_model::direction::Direction;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use linerate_documents::environment::{HostEnvironment, InterfaceEnvironment, OtherTraffic};
+use linerate_documents::environment::{HostEnvironmentRecord, InterfaceEnvironment, OtherTraffic};
 use linerate_documents::run::{
     ChartPanel, FigureUnit, ImprovementDirection, LabPath, PhaseSpan, RunDocument, RunEnvironment, RunFigure, RunKind,
     RunResult, SampleSeries,
@@ -77,15 +77,17 @@ fn environment() -> impl Strategy<Value = RunEnvironment> {
         sent_bits_per_second,
     }));
     let end = (any::<[Option<String>; 3]>(), sysctls, offloads, of(number()), any::<Option<u64>>(), traffic).prop_map(
-        |([host_name, kernel, driver], sysctls, offloads, load_average, processors, other_traffic)| HostEnvironment {
-            host_name,
-            kernel,
-            sysctls,
-            load_average,
-            processors,
-            other_traffic,
-            interface: Some(InterfaceEnvironment { driver, offloads, ..InterfaceEnvironment::default() }),
-            ..HostEnvironment::default()
+        |([host_name, kernel, driver], sysctls, offloads, load_average, processors, other_traffic)| {
+            HostEnvironmentRecord {
+                host_name,
+                kernel,
+                sysctls,
+                load_average,
+                processors,
+                other_traffic,
+                interface: Some(InterfaceEnvironment { driver, offloads, ..InterfaceEnvironment::default() }),
+                ..HostEnvironmentRecord::default()
+            }
         },
     );
     let end = end.boxed();

@@ -53,7 +53,7 @@ pub struct LoadDocument {
     #[serde(default)]
     pub http: Option<HttpLoad>,
     /// Location of the queue, per loaded direction.
-    pub queues: Vec<QueueLocation>,
+    pub queues: Vec<QueueFinding>,
     /// Dual queue per loaded direction, where ECN codepoints were probed.
     #[serde(default)]
     pub dual_queues: Vec<DualQueueFinding>,
@@ -61,7 +61,7 @@ pub struct LoadDocument {
     #[serde(default)]
     pub profiles: Vec<ProfileResult>,
     /// Cross traffic during the phases.
-    pub contamination: Option<TrafficContamination>,
+    pub contamination: Option<CrossTrafficFinding>,
     /// Values that could not be measured: key → reason.
     #[serde(default)]
     pub unknown: Vec<UnknownValue>,
@@ -293,10 +293,10 @@ pub enum QueueHost {
     Unknown,
 }
 
-/// Location of a queue.
+/// Finding about the queue that the load of one direction fills.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct QueueLocation {
+pub struct QueueFinding {
     /// Loaded direction.
     pub direction: Direction,
     /// Location.
@@ -351,7 +351,7 @@ pub struct CodepointDelay {
 /// Cross traffic during the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TrafficContamination {
+pub struct CrossTrafficFinding {
     /// True when it is too much to grade.
     pub spoils: bool,
     /// Largest share of cross traffic on the interface, over the phases.

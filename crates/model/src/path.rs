@@ -193,7 +193,7 @@ pub struct PathDirection {
     /// Treatment of the two ECN bits and of DSCPs.
     pub marks: Option<PathMarks>,
     /// Result of the policer test; `present` is false where it found none.
-    pub policer: Option<Policer>,
+    pub policer: Option<PolicerDetection>,
 }
 
 /// Path MTU determined by probing (RFC 4821, RFC 8899).
@@ -362,10 +362,10 @@ pub struct MarkFate {
     pub arrived: Option<u8>,
 }
 
-/// Policer (Flach et al. 2016).
+/// Result of the search for a policer (Flach et al. 2016).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Policer {
+pub struct PolicerDetection {
     /// True when one was found.
     pub present: bool,
     /// Token rate in IP-layer bits per second.

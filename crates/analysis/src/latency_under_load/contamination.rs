@@ -24,7 +24,7 @@ pub struct TrafficContamination {
     /// Share of cross traffic in the counted bytes; `None` when nothing was counted.
     pub share: Option<Ratio>,
     /// True when figures of this phase should not be graded.
-    pub spoilt: bool,
+    pub spoils: bool,
 }
 
 /// Share of cross traffic from which an idle phase is invalid.
@@ -43,9 +43,9 @@ impl TrafficContamination {
         let foreign = traffic.counted - traffic.own;
         let others = foreign.rate_over(traffic.time);
         let share = foreign / traffic.counted;
-        let spoilt =
+        let spoils =
             others.bits_per_second() > MAX_IGNORED_RATE && share.is_some_and(|share| share.get() > MAX_LOADED_SHARE);
-        Self { others, share, spoilt }
+        Self { others, share, spoils }
     }
 
     /// Evaluates an idle phase, where the measurement's own traffic is too little for a comparison: cross traffic is
@@ -54,7 +54,7 @@ impl TrafficContamination {
     pub fn when_idle(traffic: &InterfaceTraffic, capacity: BitRate) -> Self {
         let mut result = Self::of(traffic);
         let of_capacity = result.others / capacity;
-        result.spoilt = result.others.bits_per_second() > MAX_IGNORED_RATE
+        result.spoils = result.others.bits_per_second() > MAX_IGNORED_RATE
             && of_capacity.is_some_and(|share| share.get() > MAX_IDLE_SHARE);
         result
     }
@@ -72,12 +72,12 @@ mod tests {
     fn under_load() {
         // 100 MB of which 2 MB are cross traffic: 1.6 Mbit/s, 2 %.
         let little = TrafficContamination::of(&traffic(100_000_000, 98_000_000));
-        assert_eq!((little.others, little.spoilt), (BitRate::from_bits_per_second(1.6e6), false));
+        assert_eq!((little.others, little.spoils), (BitRate::from_bits_per_second(1.6e6), false));
         assert_eq!(little.share, Ratio::new(0.02));
-        assert!(TrafficContamination::of(&traffic(100_000_000, 90_000_000)).spoilt);
+        assert!(TrafficContamination::of(&traffic(100_000_000, 90_000_000)).spoils);
         // Own headers counted a little too high.
         let none = TrafficContamination::of(&traffic(100_000_000, 100_100_000));
-        assert_eq!((none.others, none.spoilt), (BitRate::ZERO, false));
+        assert_eq!((none.others, none.spoils), (BitRate::ZERO, false));
         assert_eq!(TrafficContamination::of(&traffic(0, 0)).share, None);
     }
 
@@ -86,10 +86,10 @@ mod tests {
         // 1 MB of cross traffic in 10 s: 0.8 Mbit/s. Much for a modem, negligible for a gigabit.
         let others = traffic(1_010_000, 10_000);
         let rate = BitRate::from_bits_per_second;
-        assert!(TrafficContamination::when_idle(&others, rate(10e6)).spoilt);
-        assert!(!TrafficContamination::when_idle(&others, rate(1e9)).spoilt);
+        assert!(TrafficContamination::when_idle(&others, rate(10e6)).spoils);
+        assert!(!TrafficContamination::when_idle(&others, rate(1e9)).spoils);
         // 12 kbit/s of name look-ups are 5 % of an old modem link, and still ignored.
-        assert!(!TrafficContamination::when_idle(&traffic(25_000, 10_000), rate(240e3)).spoilt);
-        assert!(!TrafficContamination::when_idle(&others, BitRate::ZERO).spoilt);
+        assert!(!TrafficContamination::when_idle(&traffic(25_000, 10_000), rate(240e3)).spoils);
+        assert!(!TrafficContamination::when_idle(&others, BitRate::ZERO).spoils);
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::diagnose::DiagnoseDocument;
 use super::doctor::DoctorDocument;
-use super::environment::HostEnvironment;
+use super::environment::HostEnvironmentRecord;
 use super::rfc6349::Rfc6349Document;
 use super::rr::RrDocument;
 use super::throughput::ThroughputDocument;
@@ -318,9 +318,9 @@ impl FigureUnit {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunEnvironment {
     /// Local host.
-    pub near: Option<HostEnvironment>,
+    pub near: Option<HostEnvironmentRecord>,
     /// Remote host, as far as it reports.
-    pub far: Option<HostEnvironment>,
+    pub far: Option<HostEnvironmentRecord>,
     /// Emulated path, when it was one: its name and description (TOML).
     #[serde(default)]
     pub lab: Option<LabPath>,

@@ -12,7 +12,7 @@ use linerate_sys::{clock, tcp_info};
 use linerate_units::{ByteCount, MonotonicTime, Mss};
 
 use crate::probe::ProbeSession;
-use crate::probe::messages::InterfaceCounters as FarCounters;
+use crate::probe::messages::InterfaceCounterSample;
 
 /// Headers of a data segment: Ethernet 14 and a VLAN 4, IPv6 40, TCP 20 and time stamps 12.
 const DATA_HEADERS: u64 = 90;
@@ -77,7 +77,7 @@ pub(super) struct TrafficMeter<'s> {
 pub(super) struct TrafficSnapshot {
     time: MonotonicTime,
     near: Option<InterfaceCounters>,
-    far: Option<FarCounters>,
+    far: Option<InterfaceCounterSample>,
     control: OwnBytes,
 }
 
@@ -130,7 +130,12 @@ impl<'s> TrafficMeter<'s> {
 }
 
 /// Traffic at the far end, where up and down are swapped.
-fn far_traffic(after: &FarCounters, before: &FarCounters, own: OwnBytes, lost_down: ByteCount) -> PhaseTraffic {
+fn far_traffic(
+    after: &InterfaceCounterSample,
+    before: &InterfaceCounterSample,
+    own: OwnBytes,
+    lost_down: ByteCount,
+) -> PhaseTraffic {
     let time: Duration = after.time.since_unix_epoch().saturating_sub(before.time.since_unix_epoch());
     PhaseTraffic {
         sent: InterfaceTraffic { counted: after.sent_bytes - before.sent_bytes, own: own.received + lost_down, time },

@@ -5,12 +5,13 @@ use linerate_model::diagnosis::Confidence;
 use linerate_model::direction::Direction;
 
 use linerate_analysis::latency_under_load::{
-    self as model, ClassComparison, ClassUplift, HopUplift, LatencyClass, LatencyUplift,
+    ClassComparison, ClassUplift, HopUplift, LatencyClass, LatencyUplift, QueueLocation, Responsiveness,
+    TrafficContamination,
 };
 use linerate_analysis::statistics::{SampleSummary, SignedDifference};
 use linerate_model::load::{
-    LatencyGrade, LoadDocument, LoadGrade, LoadPhase, PhaseKind, PhaseResponsiveness, QueueHost, QueueLocation,
-    ResponsivenessMethod, TrafficContamination,
+    CrossTrafficFinding, LatencyGrade, LoadDocument, LoadGrade, LoadPhase, PhaseKind, PhaseResponsiveness,
+    QueueFinding, QueueHost, ResponsivenessMethod,
 };
 use linerate_model::path::{PathHop, PeerKind, UnknownValue};
 use linerate_units::serde::nanoseconds;
@@ -225,7 +226,7 @@ fn responsiveness(evidence: &LoadEvidence) -> Option<PhaseResponsiveness> {
             .filter_map(|probe| probe.times)
             .collect();
         let pings = evidence.class(LatencyClass::TcpApplication)?.within(window);
-        let value = model::Responsiveness::of(&foreign, &round_trips(&pings)).round_trips_per_minute?;
+        let value = Responsiveness::of(&foreign, &round_trips(&pings)).round_trips_per_minute?;
         Some((value, phase.goodput_stable == Some(true), phase.latency_stable == Some(true)))
     };
     let [down, up, both] = [PhaseKind::Down, PhaseKind::Up, PhaseKind::Both].map(of);
@@ -257,7 +258,7 @@ fn locating_class(evidence: &LoadEvidence, window: CountingWindow) -> Option<Cla
     by(LatencyClass::Icmp).or_else(|| by(LatencyClass::UdpBestEffort)).or_else(|| by(LatencyClass::TcpInfo))
 }
 
-fn queue_location(evidence: &LoadEvidence, direction: Direction) -> Option<QueueLocation> {
+fn queue_location(evidence: &LoadEvidence, direction: Direction) -> Option<QueueFinding> {
     let (phase, window) = phase_of(evidence, kind_of(direction))?;
     let whole = locating_class(evidence, window)?;
     let own = own_queue(phase, direction);
@@ -266,16 +267,16 @@ fn queue_location(evidence: &LoadEvidence, direction: Direction) -> Option<Queue
     let mut uplifts: Vec<HopUplift> = hops.iter().map(|(_, uplift)| *uplift).collect();
     // The far end is a hop, too: its added delay is the total.
     uplifts.extend(evidence.far_distance.map(|hop| HopUplift { hop, uplift: Some(whole.uplift.median) }));
-    let place = model::QueueLocation::of(whole.uplift.median, own, &uplifts);
+    let place = QueueLocation::of(whole.uplift.median, own, &uplifts);
     let added = whole.uplift.median.allow_zero();
-    Some(QueueLocation {
+    Some(QueueFinding {
         direction,
         location: match place {
-            model::QueueLocation::Nowhere => QueueHost::Nowhere,
-            model::QueueLocation::ThisHost => QueueHost::ThisHost,
-            model::QueueLocation::NextHop => QueueHost::NextHop,
-            model::QueueLocation::Beyond(_) => QueueHost::Beyond,
-            model::QueueLocation::Unknown => QueueHost::Unknown,
+            QueueLocation::Nowhere => QueueHost::Nowhere,
+            QueueLocation::ThisHost => QueueHost::ThisHost,
+            QueueLocation::NextHop => QueueHost::NextHop,
+            QueueLocation::Beyond(_) => QueueHost::Beyond,
+            QueueLocation::Unknown => QueueHost::Unknown,
         },
         added_ns: Some(nanoseconds(added)),
         one_way_confirms: one_way_confirms(evidence, window, direction),
@@ -323,7 +324,7 @@ fn one_way_confirms(evidence: &LoadEvidence, window: CountingWindow, direction: 
 }
 
 fn reasons(
-    place: model::QueueLocation,
+    place: QueueLocation,
     (class, added): (LatencyClass, Duration),
     own: Option<Duration>,
     hops: &[(&HopSamples, HopUplift)],
@@ -340,16 +341,16 @@ fn reasons(
     parts.extend(answered);
     if far_distance == Some(1) {
         parts.push("the far end is the next hop itself".to_owned());
-    } else if place == model::QueueLocation::Unknown {
+    } else if place == QueueLocation::Unknown {
         parts.push("no hop before the far end answered while it was idle and while it was loaded".to_owned());
     }
     parts.join("; ")
 }
 
-fn contamination(evidence: &LoadEvidence) -> Option<TrafficContamination> {
+fn contamination(evidence: &LoadEvidence) -> Option<CrossTrafficFinding> {
     let capacity = evidence.phases.iter().flat_map(|phase| LOADED_DIRECTIONS.map(|direction| phase.goodput(direction)));
     let capacity = capacity.flatten().max();
-    let mut worst: Option<(model::TrafficContamination, String)> = None;
+    let mut worst: Option<(TrafficContamination, String)> = None;
     for phase in &evidence.phases {
         let ends = [("this host", phase.near), ("the far host", phase.far)];
         let ends = ends.into_iter().filter_map(|(end, passed)| Some((end, passed?)));
@@ -358,9 +359,9 @@ fn contamination(evidence: &LoadEvidence) -> Option<TrafficContamination> {
             for (verb, traffic) in [("sent", sent), ("received", received)] {
                 // Reference of the phase: its larger direction, as acknowledgements are few.
                 let found = match (phase.kind, capacity) {
-                    (PhaseKind::Idle, Some(capacity)) => model::TrafficContamination::when_idle(&traffic, capacity),
+                    (PhaseKind::Idle, Some(capacity)) => TrafficContamination::when_idle(&traffic, capacity),
                     (PhaseKind::Idle, None) => continue,
-                    _ => model::TrafficContamination::of(&traffic),
+                    _ => TrafficContamination::of(&traffic),
                 };
                 let text = format!(
                     "{end} {verb} {} of foreign traffic while it was {}",
@@ -371,27 +372,27 @@ fn contamination(evidence: &LoadEvidence) -> Option<TrafficContamination> {
                         format!("loaded {}", phase.kind.name())
                     }
                 );
-                let share = |found: &model::TrafficContamination| {
+                let share = |found: &TrafficContamination| {
                     let share = match phase.kind {
                         PhaseKind::Idle => capacity.and_then(|capacity| found.others / capacity),
                         _ => found.share,
                     };
-                    (found.spoilt, share.map_or(0.0, Ratio::get))
+                    (found.spoils, share.map_or(0.0, Ratio::get))
                 };
                 let more = worst.as_ref().is_none_or(|(known, _)| {
-                    let (spoilt, part) = share(&found);
+                    let (spoils, part) = share(&found);
                     let known_share = known.share.map_or(0.0, Ratio::get);
-                    (spoilt && !known.spoilt) || (spoilt == known.spoilt && part > known_share)
+                    (spoils && !known.spoils) || (spoils == known.spoils && part > known_share)
                 });
                 if more {
                     let (_, part) = share(&found);
-                    worst = Some((model::TrafficContamination { share: Ratio::new(part), ..found }, text));
+                    worst = Some((TrafficContamination { share: Ratio::new(part), ..found }, text));
                 }
             }
         }
     }
-    worst.map(|(found, evidence)| TrafficContamination {
-        spoils: found.spoilt,
+    worst.map(|(found, evidence)| CrossTrafficFinding {
+        spoils: found.spoils,
         share: found.share.map_or(0.0, Ratio::get),
         evidence: if found.others.is_zero() {
             "no foreign traffic was seen at either end".to_owned()

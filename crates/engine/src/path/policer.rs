@@ -5,7 +5,7 @@ use linerate_model::direction::Direction;
 
 use linerate_analysis::capacity::{CapacityBound, CapacityEstimate, PacketLayout};
 use linerate_analysis::policer::{NoPolicerReason, PolicerFinding, detect};
-use linerate_model::path::Policer;
+use linerate_model::path::PolicerDetection;
 use linerate_units::{BitRate, ByteCount, PacketCount, Ratio};
 
 use super::convert;
@@ -51,7 +51,7 @@ pub(super) fn measure(
     };
     let packet = packet(record, way, direction);
     let verdict = match skip_reason(outcome, capacity, &packet) {
-        Some(evidence) => Ok(Policer { present: false, bits_per_second: None, burst_bytes: None, evidence }),
+        Some(evidence) => Ok(PolicerDetection { present: false, bits_per_second: None, burst_bytes: None, evidence }),
         None => test(record, way, direction, capacity, (&packet, waited_packets(outcome, capacity, &packet))),
     };
     match verdict {
@@ -91,7 +91,7 @@ fn test(
     direction: Direction,
     capacity: BitRate,
     (packet, waited): (&PacketLayout, f64),
-) -> Result<Policer, ProbeError> {
+) -> Result<PolicerDetection, ProbeError> {
     let rate = capacity * RATE_FACTOR;
     let found = match send_above(record, way, direction, (rate, packet), 1.0)? {
         PolicerFinding::None(NoPolicerReason::LittleLoss) => {
@@ -162,15 +162,15 @@ pub(super) fn stream(
     })
 }
 
-fn describe(found: PolicerFinding) -> Policer {
-    let none = |evidence: &str| Policer {
+fn describe(found: PolicerFinding) -> PolicerDetection {
+    let none = |evidence: &str| PolicerDetection {
         present: false,
         bits_per_second: None,
         burst_bytes: None,
         evidence: evidence.to_owned(),
     };
     match found {
-        PolicerFinding::Policer(policer) => Policer {
+        PolicerFinding::Policer(policer) => PolicerDetection {
             present: true,
             bits_per_second: Some(policer.rate.bits_per_second()),
             burst_bytes: Some(policer.burst.get()),
@@ -196,7 +196,7 @@ fn describe(found: PolicerFinding) -> Policer {
 #[cfg(test)]
 mod tests {
     use linerate_analysis::capacity::SearchLimiter;
-    use linerate_analysis::policer::Policer as FoundPolicer;
+    use linerate_analysis::policer::Policer;
 
     use super::super::test_support::found;
     use super::*;
@@ -247,11 +247,8 @@ mod tests {
 
     #[test]
     fn only_a_found_policer_has_figures() {
-        let policer = FoundPolicer {
-            rate: rate(20.0),
-            burst: ByteCount::new(60_000),
-            misfits: Ratio::new(0.004).expect("finite"),
-        };
+        let policer =
+            Policer { rate: rate(20.0), burst: ByteCount::new(60_000), misfits: Ratio::new(0.004).expect("finite") };
         let described = describe(PolicerFinding::Policer(policer));
         assert_eq!(
             (described.present, described.bits_per_second, described.burst_bytes),

@@ -2,7 +2,7 @@
 
 use linerate_documents::rfc6349::{ManagementVerdict, TcpTest, TrafficManagement};
 use linerate_model::direction::Direction;
-use linerate_model::path::Policer;
+use linerate_model::path::PolicerDetection;
 
 use super::record::Rfc6349Record;
 
@@ -25,7 +25,7 @@ pub(super) fn judge(record: &mut Rfc6349Record<'_>) {
     }
 }
 
-fn judgement(direction: Direction, policer: Option<Policer>, busiest: Option<&TcpTest>) -> TrafficManagement {
+fn judgement(direction: Direction, policer: Option<PolicerDetection>, busiest: Option<&TcpTest>) -> TrafficManagement {
     let known = policer.is_some();
     if let Some(policer) = policer.filter(|policer| policer.present) {
         let evidence = policer.evidence.clone();

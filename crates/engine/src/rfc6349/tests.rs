@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use linerate_documents::rfc6349::{LoadedDirections, ManagementVerdict, TrafficManagement};
 use linerate_model::direction::Direction;
-use linerate_model::path::{PathDocument, PeerKind, Policer};
+use linerate_model::path::{PathDocument, PeerKind, PolicerDetection};
 use linerate_model::report::Outcome;
 use linerate_units::{BitRate, ByteCount, PacketCount, StreamCount};
 
@@ -17,12 +17,12 @@ use crate::path::{PathEvent, PathOptions};
 use crate::server::ServerOptions;
 use crate::tests::support::{TestServer, endings, target};
 
-fn policer(present: bool) -> Policer {
-    Policer { present, bits_per_second: Some(1e6), burst_bytes: Some(1000), evidence: "a bucket".to_owned() }
+fn policer(present: bool) -> PolicerDetection {
+    PolicerDetection { present, bits_per_second: Some(1e6), burst_bytes: Some(1000), evidence: "a bucket".to_owned() }
 }
 
 /// Judgement of the uplink.
-fn judged(policer: Option<Policer>, tests: &[(Option<f64>, Option<f64>)]) -> TrafficManagement {
+fn judged(policer: Option<PolicerDetection>, tests: &[(Option<f64>, Option<f64>)]) -> TrafficManagement {
     let ((), outcome, _) = with_path(&options(), |record| {
         let known = record.path.as_mut().expect("a path");
         known.up.policer = policer;

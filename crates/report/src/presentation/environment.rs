@@ -1,6 +1,6 @@
 //! Environment of a run, as tables.
 
-use linerate_documents::environment::{HostEnvironment, InterfaceEnvironment, OtherTraffic};
+use linerate_documents::environment::{HostEnvironmentRecord, InterfaceEnvironment, OtherTraffic};
 use linerate_documents::run::{FigureUnit, RunEnvironment};
 
 use super::{Quantity, ReportTable, TableCell, TableRow};
@@ -53,7 +53,7 @@ fn side_by_side(near: FactRows, mut far: FactRows) -> Vec<TableRow> {
     rows
 }
 
-fn facts(environment: &HostEnvironment) -> FactRows {
+fn facts(environment: &HostEnvironmentRecord) -> FactRows {
     let mut facts = FactCollector { facts: Vec::new(), seen: Vec::new(), environment };
     facts.text("Host", "host_name", environment.host_name.clone());
     facts.text("Kernel", "kernel", environment.kernel.clone());
@@ -91,7 +91,7 @@ struct FactCollector<'a> {
     facts: FactRows,
     /// Keys that have been handled.
     seen: Vec<String>,
-    environment: &'a HostEnvironment,
+    environment: &'a HostEnvironmentRecord,
 }
 
 impl FactCollector<'_> {

@@ -1,6 +1,6 @@
 //! Settings in effect: those that a tuning kept, with the commands that undo them, else those of this host.
 
-use linerate_documents::environment::HostEnvironment;
+use linerate_documents::environment::HostEnvironmentRecord;
 use linerate_documents::run::{RunDocument, RunResult};
 use linerate_documents::tune::{KeptSet, TuneDocument};
 
@@ -38,7 +38,7 @@ fn of_set(set: &KeptSet) -> Vec<NamedFact> {
 }
 
 /// Settings that decide how this host sends and receives.
-fn of_host(host: &HostEnvironment) -> Vec<NamedFact> {
+fn of_host(host: &HostEnvironmentRecord) -> Vec<NamedFact> {
     let mut facts = Vec::new();
     let mut push = |name: &str, text: Option<String>| facts.extend(text.map(|text| NamedFact::new(name, text)));
     push("Congestion control", host.congestion_control.clone());

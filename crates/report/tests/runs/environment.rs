@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use linerate_documents::environment::{HostEnvironment, InterfaceEnvironment, OtherTraffic};
+use linerate_documents::environment::{HostEnvironmentRecord, InterfaceEnvironment, OtherTraffic};
 use linerate_documents::run::{LabPath, RunEnvironment};
 
 fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-fn near() -> HostEnvironment {
+fn near() -> HostEnvironmentRecord {
     let offloads =
         [("tcp-segmentation-offload", true), ("generic-receive-offload", true), ("large-receive-offload", false)];
-    HostEnvironment {
+    HostEnvironmentRecord {
         host_name: Some("desk".to_owned()),
         kernel: Some("6.12.117".to_owned()),
         architecture: Some("x86_64".to_owned()),
@@ -41,11 +41,11 @@ fn near() -> HostEnvironment {
 }
 
 pub(super) fn both() -> RunEnvironment {
-    let far = HostEnvironment {
+    let far = HostEnvironmentRecord {
         kernel: Some("6.1.0".to_owned()),
         congestion_control: Some("bbr".to_owned()),
         clock_source: Some("kvm-clock".to_owned()),
-        ..HostEnvironment::default()
+        ..HostEnvironmentRecord::default()
     };
     RunEnvironment { near: Some(near()), far: Some(far), lab: None }
 }

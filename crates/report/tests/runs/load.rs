@@ -7,11 +7,11 @@ use linerate_documents::run::{
 };
 use linerate_model::diagnosis::Confidence;
 use linerate_model::direction::Direction;
-use linerate_model::load::{LatencyClass, ResponsivenessMethod};
 use linerate_model::load::{
-    LatencyGrade, LatencyPercentiles, LoadDocument, LoadGrade, LoadPhase, PhaseKind, PhaseResponsiveness, ProbeClass,
-    QueueHost, QueueLocation, TrafficContamination,
+    CrossTrafficFinding, LatencyGrade, LatencyPercentiles, LoadDocument, LoadGrade, LoadPhase, PhaseKind,
+    PhaseResponsiveness, ProbeClass, QueueFinding, QueueHost,
 };
+use linerate_model::load::{LatencyClass, ResponsivenessMethod};
 use linerate_model::path::{PeerKind, UnknownValue};
 use linerate_model::summary::DurationDistribution;
 use linerate_model::traffic_profile::{
@@ -126,7 +126,7 @@ pub(super) fn document(share: f64) -> LoadDocument {
             confidence: Confidence::Medium,
         }),
         http: None,
-        queues: vec![QueueLocation {
+        queues: vec![QueueFinding {
             direction: Direction::Up,
             location: QueueHost::NextHop,
             added_ns: Some(whole(940e6 * share)),
@@ -136,7 +136,7 @@ pub(super) fn document(share: f64) -> LoadDocument {
         }],
         dual_queues: Vec::new(),
         profiles: vec![voice(share), game(share)],
-        contamination: Some(TrafficContamination {
+        contamination: Some(CrossTrafficFinding {
             spoils: false,
             share: 0.002,
             evidence: "12 kbit/s of other traffic passed through the interface".to_owned(),
@@ -321,7 +321,7 @@ pub(crate) fn load_ungraded() -> RunDocument {
     document.grade = None;
     document.ungraded_because = Some("38 % of the traffic of the interface was not this measurement's".to_owned());
     document.responsiveness = None;
-    document.queues = vec![QueueLocation {
+    document.queues = vec![QueueFinding {
         direction: Direction::Down,
         location: QueueHost::Unknown,
         added_ns: None,

@@ -7,7 +7,8 @@ use linerate_model::direction::Direction;
 use linerate_model::header_mark::HeaderMark;
 use linerate_model::path::{
     CapacityMeasurement, CapacityMethod, IdleRtt, MarkFate, PacketMetrics, PathClock, PathDirection, PathDocument,
-    PathHop, PathMarks, PathMtu, PeerKind, Policer, RttMethod, TcpFeature, TcpFeatures, TimeStampSource, UnknownValue,
+    PathHop, PathMarks, PathMtu, PeerKind, PolicerDetection, RttMethod, TcpFeature, TcpFeatures, TimeStampSource,
+    UnknownValue,
 };
 
 use super::{MILLISECOND, Noise, SECOND, STARTED, complete, figure, run, span, times, unknown_figure};
@@ -71,7 +72,7 @@ fn direction(rate: f64, loss: f64) -> PathDirection {
                 fate(HeaderMark::Af41, 34, None),
             ],
         }),
-        policer: Some(Policer {
+        policer: Some(PolicerDetection {
             present: false,
             bits_per_second: None,
             burst_bytes: None,
@@ -88,7 +89,7 @@ pub(super) fn document() -> PathDocument {
         ..PathHop::default()
     };
     let mut up = direction(10.1e6, 0.0);
-    up.policer = Some(Policer {
+    up.policer = Some(PolicerDetection {
         present: true,
         bits_per_second: Some(10e6),
         burst_bytes: Some(1_250_000),

@@ -5,7 +5,7 @@ use linerate_documents::rfc6349::{
 };
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult};
 use linerate_model::direction::Direction;
-use linerate_model::path::{Policer, UnknownValue};
+use linerate_model::path::{PolicerDetection, UnknownValue};
 use linerate_model::report::TestTermination;
 
 use super::{SECOND, STARTED, complete, figure, run, unknown_figure, whole};
@@ -74,7 +74,7 @@ fn document() -> Rfc6349Document {
         traffic_management: vec![TrafficManagement {
             direction: Direction::Up,
             verdict: ManagementVerdict::Policed,
-            policer: Some(Policer {
+            policer: Some(PolicerDetection {
                 present: true,
                 bits_per_second: Some(10e6),
                 burst_bytes: Some(1_250_000),

@@ -184,7 +184,7 @@ fn a_program_that_writes_less_than_a_policer_passes_limits_itself() {
                 info.delivery_rate_application_limited = Some(limited);
                 info.not_sent = Some(ByteCount::ZERO);
             });
-            path(o).with_data.policer = Some(Policer {
+            path(o).with_data.policer = Some(PolicerDetection {
                 present: true,
                 bits_per_second: Some(59e6),
                 burst_bytes: Some(bucket),

@@ -22,7 +22,9 @@ use linerate_model::diagnosis::{
 use linerate_model::far::{
     HostEvidence, InterruptedProcessor, LinkEvidence, ProcessorLoad, QueueEvidence, QueueRateLimit, ReceivingEvidence,
 };
-use linerate_model::path::{CapacityMeasurement, CapacityMethod, PacketMetrics, PathDirection, PathMtu, Policer};
+use linerate_model::path::{
+    CapacityMeasurement, CapacityMethod, PacketMetrics, PathDirection, PathMtu, PolicerDetection,
+};
 use linerate_model::sample::SocketSample;
 use linerate_model::socket::{LockedBuffers, SocketMemory};
 use linerate_model::tcp_info::{NegotiatedWindowScale, TcpInfo};
@@ -118,7 +120,7 @@ impl TransferShape {
             }),
             capacity: Some(capacity(megabits)),
             packets: Some(PacketMetrics::default()),
-            policer: Some(Policer {
+            policer: Some(PolicerDetection {
                 present: false,
                 bits_per_second: None,
                 burst_bytes: None,
@@ -387,7 +389,7 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
             Cause::SocketPacing,
             changed(shaped(|_| ()), |o| {
                 senders(o, |info| info.max_pacing_rate = Some(BitRate::from_bits_per_second(92e6)));
-                path(o).with_data.policer = Some(Policer {
+                path(o).with_data.policer = Some(PolicerDetection {
                     present: true,
                     bits_per_second: Some(100e6),
                     burst_bytes: Some(200_000),
@@ -532,7 +534,7 @@ fn cases() -> Vec<(Cause, TransferObservation)> {
         (
             Cause::Policer,
             changed(losing(|_| ()), |o| {
-                path(o).with_data.policer = Some(Policer {
+                path(o).with_data.policer = Some(PolicerDetection {
                     present: true,
                     bits_per_second: Some(100e6),
                     burst_bytes: Some(200_000),

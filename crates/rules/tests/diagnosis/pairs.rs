@@ -113,7 +113,7 @@ fn a_policer_is_filled_without_a_queue() {
             senders(o, |info| info.max_pacing_rate = Some(BitRate::from_bits_per_second(92e6)));
             let data = &mut path(o).with_data;
             data.capacity.as_mut().expect("there").queueing_ns = Some(1_000_000);
-            data.policer = Some(Policer {
+            data.policer = Some(PolicerDetection {
                 present,
                 bits_per_second: Some(287e6),
                 burst_bytes: Some(1_000_000),

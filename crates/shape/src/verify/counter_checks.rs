@@ -211,7 +211,7 @@ fn contaminated(evidence: &ShaperEvidence, found: &mut Vec<ShaperFinding>) {
                 let Some(traffic) = phase.traffic.of(direction) else { continue };
                 let seen = contamination(measurement, phase, direction, traffic);
                 let more = worst.is_none_or(|(_, _, most)| seen.others > most.others);
-                if seen.spoilt && more {
+                if seen.spoils && more {
                     worst = Some((direction, phase.kind, seen));
                 }
             }

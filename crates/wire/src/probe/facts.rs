@@ -42,7 +42,7 @@ pub struct FarFacts {
     #[serde(with = "maybe_mtu")]
     pub mtu: Option<Mtu>,
     /// Counters of that interface.
-    pub counters: Option<InterfaceCounters>,
+    pub counters: Option<InterfaceCounterSample>,
     /// Queueing discipline of that interface, for example `fq_codel`.
     pub queueing_discipline: Option<String>,
     /// `tcp_info` of the session's control connection on the far host.
@@ -84,7 +84,7 @@ pub struct SynFacts {
 /// Counters of an interface since it came up: the difference of two samples, less the measurement's own, is the traffic
 /// of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InterfaceCounters {
+pub struct InterfaceCounterSample {
     /// Time of the sample, on the host's realtime clock.
     #[serde(with = "wall")]
     pub time: WallTime,

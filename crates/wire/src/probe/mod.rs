@@ -41,7 +41,7 @@ mod scalar;
 mod tests;
 
 pub use crate::extension::{MARKER, ServerHello, UnreadableMessage};
-pub use facts::{FarFacts, InterfaceCounters, MAX_CONGESTION_CONTROLS, SynFacts};
+pub use facts::{FarFacts, InterfaceCounterSample, MAX_CONGESTION_CONTROLS, SynFacts};
 pub use load::{GoodputSample, LoadEnd, LoadProgress, LoadSample, LoadSamples, MAX_LOAD_SAMPLES};
 pub use message::{ProbeDecodeError, ProbeMessageDecoder, ProbeResponse, StreamRequest};
 pub use orders::{

@@ -141,7 +141,7 @@ fn answers_round_trip() {
         clock_error_bound: Some(Duration::from_millis(3)),
         time: Some(wall(u64::MAX)),
         mtu: Some(Mtu::new(9000)),
-        counters: Some(InterfaceCounters {
+        counters: Some(InterfaceCounterSample {
             time: wall(5),
             received_bytes: ByteCount::new(1),
             received_packets: PacketCount::new(2),

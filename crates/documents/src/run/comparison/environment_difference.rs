@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::environment::{HostEnvironment, InterfaceEnvironment};
+use crate::environment::{HostEnvironmentRecord, InterfaceEnvironment};
 use crate::run::RunDocument;
 
 /// Fact that differs.
@@ -61,7 +61,7 @@ fn facts(run: &RunDocument) -> FactMap {
     facts
 }
 
-fn add_host(facts: &mut FactMap, end: &str, host: &HostEnvironment) {
+fn add_host(facts: &mut FactMap, end: &str, host: &HostEnvironmentRecord) {
     let texts = [
         ("host_name", &host.host_name),
         ("kernel", &host.kernel),
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn only_differences_are_listed() {
-        let host = |kernel: &str, tso: bool| HostEnvironment {
+        let host = |kernel: &str, tso: bool| HostEnvironmentRecord {
             kernel: Some(kernel.to_owned()),
             congestion_control: Some("cubic".to_owned()),
             load_average: Some(f64::from(u8::from(tso))),
@@ -117,9 +117,9 @@ mod tests {
                 offloads: [("tso".to_owned(), tso)].into(),
                 ..InterfaceEnvironment::default()
             }),
-            ..HostEnvironment::default()
+            ..HostEnvironmentRecord::default()
         };
-        let all = |environment: &HostEnvironment| {
+        let all = |environment: &HostEnvironmentRecord| {
             let mut facts = FactMap::new();
             add_host(&mut facts, "near", environment);
             facts

@@ -2,7 +2,7 @@
 
 use linerate_analysis::latency_under_load::LatencyClass;
 use linerate_model::direction::Direction;
-use linerate_model::load::{QueueHost, QueueLocation};
+use linerate_model::load::{QueueFinding, QueueHost};
 use linerate_model::path::PeerKind;
 use linerate_units::ByteCount;
 
@@ -10,7 +10,7 @@ use super::super::evidence::{HopSamples, LoadEvidence};
 use super::{UP, class, connection, hop, judged, milliseconds, phases};
 
 /// Locations for a path whose round trip grows from 20 ms to 120 ms up.
-fn located(hops: Vec<HopSamples>, far_distance: Option<u8>, backlog: Option<u64>) -> Vec<QueueLocation> {
+fn located(hops: Vec<HopSamples>, far_distance: Option<u8>, backlog: Option<u64>) -> Vec<QueueFinding> {
     let mut evidence =
         LoadEvidence { classes: vec![class(LatencyClass::Icmp, [20, 21, 120])], hops, far_distance, ..phases() };
     // 1 MB/s up.
@@ -21,7 +21,7 @@ fn located(hops: Vec<HopSamples>, far_distance: Option<u8>, backlog: Option<u64>
     judged(&evidence, PeerKind::Linerate).queues
 }
 
-fn up(queues: &[QueueLocation]) -> &QueueLocation {
+fn up(queues: &[QueueFinding]) -> &QueueFinding {
     queues.iter().find(|queue| queue.direction == Direction::Up).expect("loaded up")
 }
 

@@ -7,7 +7,7 @@ use linerate_sys::interface::{self, NetworkInterface};
 use linerate_sys::route::{RouteToAddress, route_to};
 use linerate_sys::{clock, environment, host, net, options, tcp_info};
 use linerate_units::{MonotonicTime, Mss, PacketCount};
-use linerate_wire::probe::{FarFacts, InterfaceCounters, MAX_CONGESTION_CONTROLS, SynFacts};
+use linerate_wire::probe::{FarFacts, InterfaceCounterSample, MAX_CONGESTION_CONTROLS, SynFacts};
 
 use crate::server::session::SessionStart;
 
@@ -76,9 +76,9 @@ impl CollectedFacts {
         }
     }
 
-    fn counters(&self) -> Option<InterfaceCounters> {
+    fn counters(&self) -> Option<InterfaceCounterSample> {
         let counters = NetworkInterface::by_index(self.route.as_ref()?.index).ok()?.counters?;
-        Some(InterfaceCounters {
+        Some(InterfaceCounterSample {
             time: clock::realtime_now(),
             received_bytes: counters.received.bytes,
             received_packets: counters.received.packets,

@@ -150,7 +150,7 @@ fn capacity(capacity: &CapacityMeasurement) -> TableCell {
     TableCell::Qualified(rate, text)
 }
 
-fn policer(policer: &linerate_model::path::Policer) -> TableCell {
+fn policer(policer: &linerate_model::path::PolicerDetection) -> TableCell {
     if !policer.present {
         return TableCell::text(format!("none found: {}", policer.evidence));
     }
