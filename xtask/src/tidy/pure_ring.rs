@@ -14,7 +14,7 @@ pub(super) const INVARIANT: Invariant = Invariant {
 pub(super) const PURE_CRATES: [&str; 10] =
     ["units", "analysis", "model", "documents", "wire", "report", "rules", "shape", "fleet", "export"];
 
-/// Bans that each clippy.toml of the pure ring must contain, one or more per kind of effect. `xtask/tests/pure_ring.rs`
+/// Bans that each clippy.toml of the pure ring must contain, one or more per kind of effect. `xtask/tests/bans.rs`
 /// tests that clippy fires on them.
 const BANS: &[&str] = &[
     "std::time::Instant::now",
