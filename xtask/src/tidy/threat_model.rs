@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::{Invariant, InvariantViolation};
-use crate::repository::Repository;
+use crate::repository::{Repository, has_extension};
 
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "threat-model",
-    statement: "each row of a table with a column `Test` names tests that exist",
+    statement: "each row of a table with a column `Test` names tests that exist; no row of a page is outside of its table",
     check,
 };
 
@@ -15,7 +15,30 @@ const PAGES: [&str; 3] = ["docs/threat-model.md", "docs/compatibility.md", "docs
 
 fn check(repository: &Repository) -> Vec<InvariantViolation> {
     let functions: BTreeSet<&str> = repository.rust_files().flat_map(|(path, _)| functions(repository, path)).collect();
-    PAGES.into_iter().flat_map(|page| check_page(repository, page, &functions)).collect()
+    let rows = PAGES.into_iter().flat_map(|page| check_page(repository, page, &functions));
+    let pages = repository.files().filter(|(path, _)| has_extension(path, "md"));
+    rows.chain(pages.flat_map(|(path, text)| rows_outside(path, text))).collect()
+}
+
+/// Reports rows that no head of a table precedes: Markdown shows them as text, and no check reads them.
+fn rows_outside(path: &str, text: &str) -> Vec<InvariantViolation> {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_row = |index: usize| lines.get(index).is_some_and(|line| line.starts_with('|'));
+    let is_rule = |index: usize| {
+        lines
+            .get(index)
+            .is_some_and(|line| is_row(index) && line.contains("--") && !line.contains(char::is_alphanumeric))
+    };
+    let mut is_code = false;
+    let mut violations = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        is_code ^= line.trim_start().starts_with("```");
+        let is_first = is_row(index) && (index == 0 || !is_row(index - 1));
+        if is_first && !is_code && !is_rule(index + 1) {
+            violations.push(InvariantViolation::new(path, index + 1, "this row is outside of its table"));
+        }
+    }
+    violations
 }
 
 fn check_page(repository: &Repository, page: &'static str, functions: &BTreeSet<&str>) -> Vec<InvariantViolation> {
@@ -77,5 +100,12 @@ mod tests {
         let wrong = messages(&format!("{head}| a | b | `strangers_run` |\n| a | b | none |\n"));
         assert_eq!(wrong.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [5, 6]);
         assert!(wrong[0].1.contains("strangers_run"), "{wrong:?}");
+    }
+
+    #[test]
+    fn a_row_behind_a_blank_line_is_reported() {
+        let table = "| a | b | Test |\n|---|---:|---|\n| a | b | `strangers_wait` |\n";
+        let wrong = messages(&format!("{table}\n| a | b | `strangers_run` |\n\n```text\n| no | table\n```\n"));
+        assert_eq!(wrong, [(5, format!("{}:5: this row is outside of its table", PAGES[0]))]);
     }
 }
