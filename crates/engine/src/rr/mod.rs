@@ -198,7 +198,7 @@ fn conclude(record: &mut RrRecord<'_>, flows: &[FlowRecord], far: &Result<RrRepo
     }
 }
 
-/// A test of which all flows or all transactions failed has failed; the server may know why.
+/// A test of which all flows or all transactions failed has failed, and one whose server is gone; the server may know why.
 fn judge(flows: &[FlowRecord], far: &Result<RrReport, ProbeError>) -> Result<(), AbortReason> {
     let has_loss = flows.iter().any(|flow| flow.failure.is_some() || flow.loss.is_some());
     if let Ok(RrReport { ended_by_limit: Some(limit), .. }) = far
@@ -211,8 +211,16 @@ fn judge(flows: &[FlowRecord], far: &Result<RrReport, ProbeError>) -> Result<(),
     let is_empty = flows.iter().all(|flow| flow.transactions == 0);
     let failure = |flow: &FlowRecord| flow.failure.clone().or_else(|| flow.loss.clone().filter(|_| is_empty));
     let failures: Vec<String> = flows.iter().filter_map(failure).collect();
-    let Some(first) = failures.first() else { return Ok(()) };
-    if failures.len() == flows.len() { Err(ProbeError::System(first.clone()).into()) } else { Ok(()) }
+    if let Some(first) = failures.first()
+        && failures.len() == flows.len()
+    {
+        return Err(ProbeError::System(first.clone()).into());
+    }
+    // Datagrams to a server that is gone are only lost.
+    match far {
+        Err(error @ (ProbeError::Lost(_) | ProbeError::TimedOut { .. })) => Err(error.clone().into()),
+        _ => Ok(()),
+    }
 }
 
 fn display(time: Duration) -> String {

@@ -9,12 +9,13 @@ use linerate_model::rr::RrMode;
 use linerate_sys::clock;
 use linerate_units::{ByteCount, MonotonicTime, Port, Ratio};
 use linerate_wire::parameters::ServerLimits;
+use linerate_wire::probe::RrReport;
 
 use super::flow::{FlowRecord, FlowThread, FlowWatch};
 use super::mode::{TransactionFailure, Transactor};
 use super::schedule::RequestSchedule;
-use super::{RrOptions, RrOutcome, run};
-use crate::probe::ProbeTarget;
+use super::{RrOptions, RrOutcome, judge, run};
+use crate::probe::{ProbeError, ProbeTarget};
 use crate::server::ServerOptions;
 use crate::tests::support::TestServer;
 
@@ -225,4 +226,16 @@ fn a_request_without_a_response_counts_with_the_time_it_waited() {
     let record = flow.expect("a thread").join();
     assert_eq!((record.transactions, record.unfinished), (0, 1));
     assert!(record.latency.max().is_some_and(|max| max >= Duration::from_millis(199)), "{:?}", record.latency.max());
+}
+
+#[test]
+fn a_test_whose_server_is_gone_has_failed() {
+    let flows = [run_against(StoppingServer { left: 1 }, None, Duration::from_secs(600))];
+    let gone = ProbeError::Lost("made up".to_owned());
+    let silent = ProbeError::TimedOut { request: "rr-stop".to_owned(), after: Duration::from_secs(1) };
+    let refused = ProbeError::Refused { request: "rr-stop".to_owned(), reason: "made up".to_owned() };
+    let report = RrReport { transactions: 1, processor: None, ended_by_limit: None };
+    for (far, is_failed) in [(Ok(report), false), (Err(gone), true), (Err(silent), true), (Err(refused), false)] {
+        assert_eq!(judge(&flows, &far).is_err(), is_failed, "{far:?}");
+    }
 }

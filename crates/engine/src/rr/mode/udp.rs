@@ -87,10 +87,15 @@ impl Transactor for UdpFlow {
         self.number += 1;
         number_request(&mut self.request, self.number);
         self.limit(watch.timeout)?;
-        match self.socket.send(&self.request) {
+        let mut sent_request = self.socket.send(&self.request);
+        if sent_request.as_ref().is_err_and(is_refused) {
+            // The refusal is of an earlier request, and the kernel has not sent this one.
+            sent_request = self.socket.send(&self.request);
+        }
+        match sent_request {
             Ok(_) => {}
             Err(error) if is_too_large(&error) => return Err(TransactionFailure::io("sending a request", &error)),
-            // The port was unreachable for an earlier request, or a queue of this host is full: this one is lost.
+            // A queue of this host is full: this one is lost.
             Err(_) => return Ok(false),
         }
         loop {
@@ -99,6 +104,8 @@ impl Transactor for UdpFlow {
                 // A late response to a request that was lost.
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Refusals are limited in rate (icmp(7)) and may be forged: this request is lost as others are, by its time.
+                Err(error) if is_refused(&error) => {}
                 Err(_) => return Ok(false),
             }
             let left = watch.timeout.saturating_sub(clock::monotonic_now().since(sent));
@@ -110,7 +117,36 @@ impl Transactor for UdpFlow {
     }
 }
 
+/// True for a port that no program has open.
+fn is_refused(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ConnectionRefused
+}
+
 /// True when no request of this size can be sent.
 fn is_too_large(error: &io::Error) -> bool {
     matches!(linerate_sys::data::train::SendFailure::of(error), linerate_sys::data::train::SendFailure::TooLarge)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_to_a_closed_port_is_lost_only_after_its_time() {
+        let closed = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        let address = closed.local_addr().expect("bound");
+        drop(closed);
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        socket.connect(address).expect("loopback");
+        let request = vec![0; 64];
+        let mut flow =
+            UdpFlow { socket, request, response: ByteCount::new(64), buffer: vec![0; 65], number: 0, timeout: None };
+        let timeout = Duration::from_millis(100);
+        for _ in 0..3 {
+            let start = clock::monotonic_now();
+            let is_answered = flow.transact(start, &FlowWatch::new(timeout)).expect("a loss is no failure");
+            assert!(!is_answered);
+            assert!(clock::monotonic_now().since(start) >= timeout);
+        }
+    }
 }
