@@ -182,17 +182,8 @@ impl Drop for FullScreen {
     }
 }
 
-/// Has the next signal of this number, which ends the process, restore the terminal first: for the handler of the signal
-/// before.
-pub(crate) fn restore_at_next(number: libc::c_int) {
-    if saved().is_some() {
-        // Without the handler the process ends all the same.
-        let _ = signals::replace_handler(number, end, libc::SA_RESETHAND);
-    }
-}
-
-/// Restores the terminal. Does only what a signal handler may do (signal-safety(7)).
-fn restore_terminal() {
+/// Restores the terminal, if this process has taken it. Does only what a signal handler may do (signal-safety(7)).
+pub(crate) fn restore_terminal() {
     if let Some(SavedTerminal { terminal, settings }) = saved().filter(|_| !SUSPENDED.load(Ordering::Acquire)) {
         // If the terminal is gone there is nothing to restore.
         let _ = rustix::io::write(terminal, LEAVE_SEQUENCE);

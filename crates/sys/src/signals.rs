@@ -2,14 +2,15 @@
 
 use core::cell::Cell;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use core::time::Duration;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result, check};
-use crate::full_screen;
 use crate::poll::Waker;
+use crate::{clock, full_screen};
 
 /// A signal that asks the program to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,8 +62,13 @@ impl Signal {
     }
 }
 
+/// Time within which a signal of the same kind is the same request: timeout(1) and others signal a process, and then its group.
+const REPEAT_TIME: Duration = Duration::from_millis(500);
+
 /// The first signal that came, or 0.
 static PENDING: AtomicI32 = AtomicI32::new(0);
+/// When the first one of each kind came, in nanoseconds of the monotonic clock, or 0.
+static FIRST_AT: [AtomicU64; Signal::ALL.len()] = [const { AtomicU64::new(0) }; Signal::ALL.len()];
 /// True when the present phase of a measurement is to end.
 static PHASE_END: AtomicBool = AtomicBool::new(false);
 /// The one that the handler makes readable.
@@ -70,8 +76,8 @@ static WAKER: OnceLock<Waker> = OnceLock::new();
 
 /// Catches `SIGINT`, `SIGTERM` and `SIGHUP` for the whole process.
 ///
-/// Becomes readable for [`crate::poll::wait`] with the first signal, and stays so. The handler removes itself: a second
-/// signal of the same kind ends a program that hangs.
+/// Becomes readable for [`crate::poll::wait`] with the first signal, and stays so. A second signal of the same kind, half a
+/// second later or more, ends a program that hangs.
 #[derive(Clone, Copy, Debug)]
 pub struct InterruptSignals {
     waker: &'static Waker,
@@ -85,9 +91,8 @@ impl InterruptSignals {
         for signal in Signal::ALL {
             // Shells start background jobs of scripts with SIGINT ignored; one that is sent all the same is intended.
             if signal != Signal::Hangup || !is_ignored(signal.number())? {
-                let flags = libc::SA_RESTART | libc::SA_RESETHAND;
                 let number = signal.number();
-                replace_handler(number, handle, flags).map_err(|cause| cannot_catch(number, cause))?;
+                replace_handler(number, handle, libc::SA_RESTART).map_err(|cause| cannot_catch(number, cause))?;
             }
         }
         ignore_broken_pipes()?;
@@ -121,6 +126,7 @@ impl InterruptSignals {
     pub fn rearm(&self) -> Result<()> {
         self.waker.drain();
         PENDING.store(0, Ordering::Release);
+        FIRST_AT.iter().for_each(|first| first.store(0, Ordering::Release));
         Self::install().map(drop)
     }
 }
@@ -146,9 +152,24 @@ pub fn ignore_requests_to_end() -> Result<()> {
 }
 
 extern "C" fn handle(number: libc::c_int) {
+    keep_errno(|| {
+        if is_second_request(number) {
+            full_screen::restore_terminal();
+            // The signal is blocked until the handler returns; without the default action, the next one is the same again.
+            let _ = restore_default(number);
+            raise(number);
+        }
+    });
     let _ = PENDING.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire);
-    keep_errno(|| full_screen::restore_at_next(number));
     wake_in_handler(&WAKER);
+}
+
+/// Notes that this signal came; true when it is another request to end than the first one of its kind.
+fn is_second_request(number: libc::c_int) -> bool {
+    let Some(index) = Signal::ALL.iter().position(|signal| signal.number() == number) else { return false };
+    let now = clock::monotonic_now().as_nanos().max(1);
+    let first = FIRST_AT[index].compare_exchange(0, now, Ordering::AcqRel, Ordering::Acquire);
+    first.is_err_and(|first| Duration::from_nanos(now.saturating_sub(first)) >= REPEAT_TIME)
 }
 
 /// The waker of a signal handler, created at the first call.
@@ -286,8 +307,16 @@ mod tests {
         assert_eq!(interrupts.pending(), Some(Signal::Terminate));
         assert!(wait_for(&interrupts, PollInterest::READ, Some(Duration::ZERO)).expect("poll"));
         assert!(!is_ignored(libc::SIGTERM).expect("readable"));
-        let action = exchange_action(libc::SIGTERM, None).expect("readable");
-        assert_eq!(action.sa_sigaction, libc::SIG_DFL, "the next one ends the program");
+        let now = clock::monotonic_now().as_nanos();
+        let is_second_after = |nanoseconds: u64| {
+            FIRST_AT[1].store(now.saturating_sub(nanoseconds), Ordering::Release);
+            is_second_request(libc::SIGTERM)
+        };
+        // The clock goes on.
+        assert!(is_second_after(500_000_000), "half a second later, the program is to end");
+        assert!(!is_second_request(libc::SIGUSR1));
+        FIRST_AT[1].store(u64::MAX, Ordering::Release);
+        assert!(!is_second_request(libc::SIGTERM), "at the same time, it is the same request");
 
         interrupts.rearm().expect("signals can be caught");
         assert_eq!(interrupts.pending(), None);
