@@ -45,6 +45,8 @@ fn run() -> ExitCode {
     if completion::answer(std::env::args_os()) {
         return ExitStatus::Success.into();
     }
+    // Without it, a full limit (`ulimit -f`) would end the program before it can report a failed write.
+    let _ = linerate_sys::signals::ignore_file_size_limit();
     let mut arguments = std::env::args_os();
     let program = arguments.next().unwrap_or_default();
     if Path::new(&program).file_name() == Some(OsStr::new("iperf3")) {
@@ -194,7 +196,8 @@ fn manual(command: Option<&str>) -> ExitStatus {
         Some(name) => app.find_subcommand(name).cloned(),
     };
     let Some(found) = found else {
-        console::error("unknown command; `linerate --help` lists them", None);
+        let name = command.unwrap_or_default().escape_debug();
+        console::error(&format!("man: unknown command '{name}': `linerate --help` lists the commands"), None);
         return ExitStatus::Unable;
     };
     let mut page = Vec::new();

@@ -143,6 +143,12 @@ pub fn ignore_broken_pipes() -> Result<()> {
     replace_action(number, libc::SIG_IGN, 0).map(drop).map_err(|cause| cannot_catch(number, cause))
 }
 
+/// Makes writing beyond the limit of a file's size (`ulimit -f`) an error (`EFBIG`) instead of the end of the process.
+pub fn ignore_file_size_limit() -> Result<()> {
+    let number = libc::SIGXFSZ;
+    replace_action(number, libc::SIG_IGN, 0).map(drop).map_err(|cause| cannot_catch(number, cause))
+}
+
 /// Ignores the signals that ask a program to end, for a process that ends by another event.
 pub fn ignore_requests_to_end() -> Result<()> {
     for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
