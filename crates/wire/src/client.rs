@@ -30,6 +30,8 @@ pub enum ClientEvent<'a> {
     Results(TestResults),
     /// This process received a signal: notify the server. Only bytes to send follow.
     Interrupted,
+    /// The test has failed at this end: notify the server, if it has accepted the client. Only bytes to send follow.
+    Failed,
     /// Time has passed.
     Tick,
 }
@@ -156,6 +158,7 @@ impl ClientMachine {
             ClientEvent::TestOver => self.end_test(now),
             ClientEvent::Results(results) => self.send_results(now, &results),
             ClientEvent::Interrupted => self.interrupt(),
+            ClientEvent::Failed => self.give_up(),
         }
         // After the bytes: they may have been in the socket while this process did not run.
         self.check_timers(now);
@@ -264,6 +267,14 @@ impl ClientMachine {
             self.end();
             self.send(vec![ControlState::ClientTerminate.byte()]);
         }
+    }
+
+    /// As `iperf_client_end` of iperf3: without it, a server takes the end for that of the connection.
+    fn give_up(&mut self) {
+        if !matches!(self.phase, ClientPhase::Admission | ClientPhase::Over) {
+            self.send(vec![ControlState::IperfDone.byte()]);
+        }
+        self.end();
     }
 
     fn receive(&mut self, now: MonotonicTime, mut bytes: &[u8]) {

@@ -376,6 +376,17 @@ fn signals_are_reported_at_every_step() {
 }
 
 #[test]
+fn a_client_that_fails_notifies_a_server_that_has_accepted_it() {
+    for step in ClientStep::ALL {
+        let mut client = Client::reach(step);
+        let is_notified = !matches!(step, ClientStep::Admission | ClientStep::Over);
+        let expected = if is_notified { vec![client::ClientAction::Send(vec![0x10])] } else { vec![] };
+        assert_eq!(client.give(client::ClientEvent::Failed), expected, "{step:?}");
+        assert_eq!(client.give(client::ClientEvent::Closed), [], "{step:?}");
+    }
+}
+
+#[test]
 fn a_server_can_give_up_at_every_step() {
     for step in ServerStep::ALL.into_iter().filter(|step| *step != ServerStep::Over) {
         let mut server = Server::reach(step);
