@@ -312,6 +312,12 @@ impl TestMeasurement {
         now.since(self.progress.0)
     }
 
+    /// Latest time of the next call of [`TestMeasurement::stalled_for`] for a limit of `limit`: when data moved is known to a
+    /// quarter of it.
+    pub(crate) fn next_stall_check(&self, now: MonotonicTime, limit: Duration) -> MonotonicTime {
+        (self.progress.0 + limit).min(now + limit / 4)
+    }
+
     /// Payload bytes moved so far on all streams, the omitted part included.
     pub(crate) fn bytes_moved(&self) -> ByteCount {
         self.streams.iter().map(TrackedStream::bytes_moved).sum()
@@ -390,9 +396,11 @@ impl TestMeasurement {
     fn next_tick(&self) -> Option<MonotonicTime> {
         let tick = self.tick?;
         // `end` reports the last interval with its true duration: neither a tick at the limit nor a remainder after it
-        // may add a tiny interval.
+        // may add a tiny interval. What an iperf3 sends long after its end has a line of its own, as in iperf3.
+        let interval = self.pace.interval?;
+        let allowance = if self.parameters.far_details { interval } else { interval / 10 };
         match self.time_limit() {
-            Some(limit) if tick >= limit => Some(tick + self.pace.interval?),
+            Some(limit) if tick >= limit => Some(tick + allowance),
             _ => Some(tick),
         }
     }

@@ -1,6 +1,6 @@
 //! Choices of clients that cost the server's host something: a server for strangers bounds them.
 
-use linerate_model::parameters::TestParameters;
+use linerate_model::parameters::{CpuIndex, TestParameters};
 use linerate_units::ByteCount;
 use linerate_wire::error::ErrorCode;
 
@@ -21,10 +21,13 @@ pub enum ClientChoices {
 }
 
 impl ClientChoices {
-    /// Reason to refuse a test, if any.
-    pub(super) fn refusal(self, parameters: &TestParameters) -> Option<Error> {
+    /// Reason to refuse a test, if any. `processors` are those that the server may use; empty where they are unknown.
+    pub(super) fn refusal(self, parameters: &TestParameters, processors: &[CpuIndex]) -> Option<Error> {
         if self == Self::All {
-            return None;
+            let CpuIndex(index) =
+                parameters.server_affinity.filter(|chosen| !processors.is_empty() && !processors.contains(chosen))?;
+            let detail = format!("the server may not use processor {index}, or its host has none");
+            return Some(Error::new(ErrorCode::AFFINITY).with_detail(detail));
         }
         if parameters.server_affinity.is_some() {
             let detail = "a public server lets no client choose its processor";
@@ -49,7 +52,6 @@ impl ClientChoices {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::parameters::CpuIndex;
     use linerate_units::StreamCount;
 
     use super::*;
@@ -70,9 +72,25 @@ mod tests {
             (window(1, 64), None),
             (window(1, 65), Some(ErrorCode::SET_SOCKET_BUFFER)),
         ] {
-            assert_eq!(ClientChoices::All.refusal(&parameters), None);
-            assert_eq!(ClientChoices::Bounded.refusal(&parameters).map(|error| error.code()), code, "{parameters:?}");
+            let processors = [CpuIndex(0)];
+            assert_eq!(ClientChoices::All.refusal(&parameters, &processors), None);
+            assert_eq!(
+                ClientChoices::Bounded.refusal(&parameters, &processors).map(|error| error.code()),
+                code,
+                "{parameters:?}"
+            );
         }
+    }
+
+    #[test]
+    fn a_processor_that_the_server_may_not_use_is_refused() {
+        let pinned = |index| TestParameters { server_affinity: Some(CpuIndex(index)), ..TestParameters::default() };
+        let code = |index, processors: &[CpuIndex]| {
+            ClientChoices::All.refusal(&pinned(index), processors).map(|error| error.code())
+        };
+        let processors = [CpuIndex(0), CpuIndex(3)];
+        assert_eq!((code(3, &processors), code(1, &processors)), (None, Some(ErrorCode::AFFINITY)));
+        assert_eq!(code(1, &[]), None, "unknown");
     }
 
     #[test]

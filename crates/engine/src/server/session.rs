@@ -12,7 +12,7 @@ use linerate_model::report::TestTermination;
 use linerate_model::sample::IntervalReport;
 use linerate_model::stream::EndpointRole;
 use linerate_sys::poll::{self, PollInterest, PollItem};
-use linerate_sys::{clock, host, net, options, tcp_info};
+use linerate_sys::{clock, host, net, options, resources as host_resources, tcp_info};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Port};
 use linerate_wire::cookie::Cookie;
 use linerate_wire::error::ErrorCode;
@@ -202,6 +202,7 @@ impl TestSession {
             self.start.control.write_deadline(),
             self.opening.as_ref().map(|(_, since)| *since + OPENING_TIMEOUT),
             running.map(TestMeasurement::next_duty),
+            running.map(|one| one.next_stall_check(now, self.start.options.stall_timeout)),
             unread.then_some(now),
         ];
         let timeout = deadlines.into_iter().flatten().min().map(|deadline| deadline.since(now));
@@ -288,7 +289,8 @@ impl TestSession {
                 }
             }
         }
-        if let Some(error) = self.start.options.choices.refusal(&received.parameters) {
+        let processors = host_resources::allowed_processors().unwrap_or_default();
+        if let Some(error) = self.start.options.choices.refusal(&received.parameters, &processors) {
             let code = error.code();
             self.error = Some(error);
             self.handle(ServerEvent::Reject(code));
@@ -303,6 +305,9 @@ impl TestSession {
         {
             // As where the kernel does not have it: the test goes on with the server's own.
             parameters.congestion = None;
+        }
+        if parameters.congestion.as_deref().is_some_and(|name| options::check_congestion(name).is_err()) {
+            self.observe(&TestEvent::Warning("TCP congestion control algorithm not supported".to_owned()));
         }
         parameters.kernel_events &= self.start.options.choices.grants_kernel_events();
         let parameters = Arc::new(parameters);

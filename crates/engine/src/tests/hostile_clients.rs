@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::io::{Read, Write};
 
 use linerate_model::event::TestEvent;
-use linerate_model::parameters::{TestDirection, TestParameters, TestProtocol};
+use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_model::report::TestTermination;
 use linerate_model::stream::StreamRole;
 use linerate_units::{ByteCount, StreamCount};
@@ -381,4 +381,19 @@ fn silent_clients_make_way_for_others() {
         assert!(refused < 1_000_000, "the silent client keeps its slot");
     }
     assert_eq!(silent.expect_error(), ErrorCode::ACCESS_DENIED);
+}
+
+#[test]
+fn the_last_planned_interval_ends_without_a_client_that_is_late() {
+    let server = serve();
+    let parameters = TestParameters { end: EndCondition::Time(Duration::from_secs(1)), ..TestParameters::default() };
+    let (mut client, _streams) = RawClient::running(server.address, &parameters);
+    // The client has not ended the test.
+    let interval = server.find(|news| match news {
+        ServerNews::Event(_, TestEvent::Interval(interval)) => Some(interval),
+        _ => None,
+    });
+    assert!(interval.end < Duration::from_secs(2), "{interval:?}");
+    end(&mut client, &[0]);
+    assert_eq!(server.join(), Ok(()));
 }
