@@ -1,7 +1,11 @@
 //! Limits of a test: the bytes after which it ends, and the times after which a server has failed.
 
+use core::time::Duration;
+
+use linerate_model::event::TestEvent;
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters};
 use linerate_model::stream::EndpointRole;
+use linerate_sys::clock;
 use linerate_units::{ByteCount, MonotonicTime};
 use linerate_wire::error::ErrorCode;
 
@@ -9,7 +13,34 @@ use super::ClientDriver;
 use crate::error::Error;
 use crate::stream::ByteLimits;
 
+/// Time after which a server that accepts the connection and does not answer is reported. It may serve others at first, so
+/// that the client waits for much longer.
+pub(super) const ANSWER_NOTE_TIME: Duration = Duration::from_secs(5);
+
 impl ClientDriver<'_> {
+    /// Reports once that a server does not answer: people wait for one that hangs as for one that is busy.
+    pub(super) fn report_silence(&mut self, readable: bool) {
+        let is_over = |since: MonotonicTime| clock::monotonic_now().since(since) >= ANSWER_NOTE_TIME;
+        if readable || self.interrupted.is_some() {
+            self.unanswered = None;
+        } else if self.unanswered.take_if(|since| is_over(*since)).is_some() {
+            let text = format!(
+                "{} accepted the connection and has not answered yet: it serves other clients, or hangs; waiting for up \
+                 to {} (Ctrl-C ends)",
+                self.options.host,
+                linerate_units::display::duration(self.options.deadlines.turn)
+            );
+            (self.observer)(&TestEvent::Warning(text));
+        }
+    }
+
+    /// Time without data after which the test fails.
+    pub(super) fn stall_limit(&self) -> Duration {
+        let receives = self.parameters.direction == TestDirection::Reverse;
+        let receiving = self.options.receive_timeout.filter(|_| receives);
+        receiving.map_or(self.options.stall_timeout, |limit| limit.min(self.options.stall_timeout))
+    }
+
     /// Limit by which a server ends the test in spite of itself: `--rcv-timeout` for a client that only receives, and, in
     /// a test whose end is not a time, [`ClientOptions::stall_timeout`] and the longest test of iperf3.
     pub(super) fn expired_limit(&mut self, now: MonotonicTime) -> Option<Error> {

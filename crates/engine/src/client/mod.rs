@@ -35,6 +35,7 @@ pub use options::{ClientOptions, MAX_EXACT_TIME, STALL_TIMEOUT, UserCredentials}
 pub use turns::{PriorContact, retry_while_busy};
 
 use connect::{AUTHORIZATION_ADVICE, connect_control, new_cookie, open_file, tls_client};
+use limits::ANSWER_NOTE_TIME;
 use setup::StreamOpening;
 
 use crate::control::{ControlConnection, ControlRead};
@@ -78,6 +79,9 @@ pub fn run(
         Err(error) => Some(error),
         Ok(mut client) => {
             let result = client.converse();
+            if result.is_err() {
+                client.notify_server();
+            }
             client.finish(result.as_ref().err());
             handshake_rtts = core::mem::take(&mut client.handshake_rtts);
             interrupted = client.interrupted.take();
@@ -107,6 +111,8 @@ struct ClientDriver<'a> {
     peer: PeerReport,
     hello: Option<ServerHello>,
     handshake_rtts: Vec<Duration>,
+    /// When the connection was accepted, until the server has answered or its silence is reported.
+    unanswered: Option<MonotonicTime>,
     interrupted: Option<String>,
     broken: Option<(MonotonicTime, StreamFailure)>,
     over: bool,
@@ -148,6 +154,7 @@ impl<'a> ClientDriver<'a> {
             peer: PeerReport::default(),
             hello: None,
             handshake_rtts,
+            unanswered: Some(clock::monotonic_now()),
             interrupted: None,
             broken: None,
             over: false,
@@ -174,13 +181,26 @@ impl<'a> ClientDriver<'a> {
         self.machine.handle(clock::monotonic_now(), input);
     }
 
+    /// Notifies the server of a failure at this end.
+    fn notify_server(&mut self) {
+        self.handle(ClientEvent::Failed);
+        while let Some(output) = self.machine.poll() {
+            if let ClientAction::Send(bytes) = output {
+                // The connection may have failed, too.
+                let _ = self.control.send(&bytes);
+            }
+        }
+    }
+
     /// Waits for the control connection, a signal, a stream or the clock, and feeds the machine.
     fn wait(&mut self) -> Result<()> {
         let now = clock::monotonic_now();
         let running = self.measurement.as_ref().filter(|_| !self.over);
         let next_wakeup = running.filter(|_| self.broken.is_none()).map(TestMeasurement::next_wakeup);
+        let stall = running.filter(|_| self.broken.is_none()).map(|one| one.next_stall_check(now, self.stall_limit()));
         let unread = self.control.has_unread();
-        let timeout = [self.machine.deadline(), next_wakeup, unread.then_some(now)]
+        let note = self.unanswered.map(|since| since + ANSWER_NOTE_TIME);
+        let timeout = [self.machine.deadline(), next_wakeup, stall, note, unread.then_some(now)]
             .into_iter()
             .flatten()
             .chain(self.broken.as_ref().map(|(since, _)| *since + REASON_TIMEOUT))
@@ -203,6 +223,7 @@ impl<'a> ClientDriver<'a> {
         if signalled {
             self.interrupt();
         }
+        self.report_silence(readable);
         if readable {
             self.read_control();
         } else {
@@ -275,8 +296,8 @@ impl<'a> ClientDriver<'a> {
             }
             // A stream that failed at the same time explains more than a closed control connection.
             ControlFailure::ClosedUnexpectedly { .. } => match self.broken.take() {
-                Some((_, broken)) => stream_error(broken),
-                None => match self.control.tls_failure() {
+                Some((_, broken)) if !matches!(broken, StreamFailure::Closed) => stream_error(broken),
+                _ => match self.control.tls_failure() {
                     Some(reason) => tls_error(&reason),
                     None => Error::new(failure.code()).with_detail(failure.to_string()),
                 },

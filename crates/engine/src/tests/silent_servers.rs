@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
+use linerate_model::event::TestEvent;
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_wire::ControlDeadlines;
 use linerate_wire::error::ErrorCode;
@@ -188,4 +189,36 @@ fn a_server_that_moves_a_byte_now_and_then_ends_an_exact_test() {
         assert_eq!(code, ErrorCode::TEST_DURATION_EXPIRED, "{direction:?}");
         assert!(elapsed >= most, "{elapsed:?}");
     }
+}
+
+#[test]
+fn a_server_that_goes_silent_learns_that_the_client_has_given_up() {
+    let parameters = TestParameters {
+        direction: TestDirection::Reverse,
+        end: EndCondition::Time(Duration::from_secs(60)),
+        ..TestParameters::default()
+    };
+    let server = RawServer::start(|mut peer| {
+        let mut streams = peer.run(1);
+        streams[0].write_all(&[7; 1000]).expect("buffer space");
+        peer.expect_state(ControlState::IperfDone);
+    });
+    let options = client_options(server.address, parameters);
+    let run = ClientRun::with(&ClientOptions { receive_timeout: Some(Duration::from_millis(300)), ..options });
+    assert_eq!(run.code(), Some(ErrorCode::IDLE_RECEIVER));
+    server.join();
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_reported_once_while_the_client_waits() {
+    let server = RawServer::start(|mut peer| {
+        let _ = peer.control.read_to_end(&mut Vec::new());
+    });
+    let options = client_options(server.address, exact(1));
+    let turn = Duration::from_millis(5500);
+    let deadlines = ControlDeadlines { turn, ..options.deadlines };
+    let run = ClientRun::with(&ClientOptions { deadlines, ..options });
+    server.join();
+    let is_warning = |event: &&TestEvent| matches!(event, TestEvent::Warning(_));
+    assert_eq!(run.events.iter().filter(is_warning).count(), 1, "{:?}", run.events);
 }
