@@ -75,10 +75,7 @@ impl ConnectionTable {
         let own = connections.values().filter(|other| site(other.peer.ip()) == of_site).count() + 1;
         let others = connections.len() + 1 - own;
         if own > self.most.saturating_sub(others) / 2 {
-            let (count, victim) = Self::idlest(&connections, now)?;
-            if (count <= own && !self.displaces_own) || victim.is_busy() {
-                return None;
-            }
+            let victim = self.idlest(&connections, (of_site, own), now).filter(|victim| !victim.is_busy())?;
             connections.remove(&victim.number);
             victim.end();
         }
@@ -86,16 +83,25 @@ impl ConnectionTable {
         Some(ConnectionSlot { table: Arc::clone(self), number: connection.number })
     }
 
-    /// Number of connections of the site with the most, and the one that has been without a request for longest.
-    fn idlest(connections: &HashMap<u64, Arc<Connection>>, now: MonotonicTime) -> Option<(usize, Arc<Connection>)> {
+    /// Connection that has been without a request for longest, of the site that has to give one to a site that then has `own`.
+    fn idlest(
+        &self,
+        connections: &HashMap<u64, Arc<Connection>>,
+        (of_site, own): (IpAddr, usize),
+        now: MonotonicTime,
+    ) -> Option<Arc<Connection>> {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         for connection in connections.values() {
             *counts.entry(site(connection.peer.ip())).or_default() += 1;
         }
         let (largest, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        let of_largest = connections.values().filter(|connection| site(connection.peer.ip()) == largest);
-        let idlest = of_largest.max_by_key(|connection| (!connection.is_busy(), connection.idle_time(now)))?;
-        Some((count, Arc::clone(idlest)))
+        if count <= own && !self.displaces_own {
+            return None;
+        }
+        // A newcomer has none of its own.
+        let giving = if count > own || own == 1 { largest } else { of_site };
+        let of_giving = connections.values().filter(|connection| site(connection.peer.ip()) == giving);
+        of_giving.max_by_key(|connection| (!connection.is_busy(), connection.idle_time(now))).cloned()
     }
 
     /// Ends connections that have been idle, or without progress, for too long.
