@@ -10,13 +10,14 @@ use linerate_engine::load::http::HttpLoadSamples;
 use linerate_engine::probe::messages::LoadSample;
 use linerate_model::direction::Direction;
 use linerate_sys::{clock, options, tcp_info};
-use linerate_units::{ByteCount, MonotonicTime, SegmentCount};
+use linerate_units::{ByteCount, MonotonicTime};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::client::{HttpTarget, RequestBody, next};
 use super::config::ServerObjects;
 use super::probe::TestEvent;
 use crate::connection::Connection;
+use crate::sampling::known_sum;
 
 /// Shortest upload that a server may end.
 const MIN_UPLOAD: Duration = Duration::from_secs(1);
@@ -159,11 +160,11 @@ impl LoadMeter {
         self.samples.push(LoadSample {
             time,
             rtt: rtts.iter().sum::<Duration>().checked_div(count),
-            congestion_window: infos.iter().map(|info| info.congestion_window).sum(),
+            congestion_window: known_sum(infos.iter().map(|info| info.congestion_window)),
             bytes_acknowledged: Some(bytes),
-            retransmits: infos.iter().map(|info| info.retransmits).sum::<Option<SegmentCount>>(),
+            retransmits: known_sum(infos.iter().map(|info| info.retransmits)),
             delivery_rate: None,
-            not_sent: infos.iter().map(|info| info.not_sent).sum(),
+            not_sent: known_sum(infos.iter().map(|info| info.not_sent)),
             busy: None,
             receive_window_limited: None,
             send_buffer_limited: None,

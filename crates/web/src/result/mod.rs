@@ -24,7 +24,7 @@ use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, MonotonicTime, Port, Ratio};
 
 use crate::claims::BrowserClaims;
-use crate::sampling::{PhaseRecord, SessionRecord};
+use crate::sampling::{PhaseRecord, SessionRecord, known_sum};
 use crate::session::WebSession;
 
 /// Fewest round trips of a phase for a grade.
@@ -173,7 +173,7 @@ fn loaded(
     };
     let mut round_trips = if sends { phase.round_trips() } else { Vec::new() };
     let totals: Vec<TcpInfo> = phase.ends().map(|(base, latest)| latest.totals_since(base)).collect();
-    let sum = |of: fn(&TcpInfo) -> Option<u64>| totals.iter().map(of).sum::<Option<u64>>().filter(|_| sends);
+    let sum = |of: fn(&TcpInfo) -> Option<u64>| known_sum(totals.iter().map(of)).filter(|_| sends);
     let sent = sum(|info| info.bytes_sent.map(linerate_units::ByteCount::get));
     let retransmitted = sum(|info| info.bytes_retransmitted.map(linerate_units::ByteCount::get));
     let shares: Vec<LimitShares> =

@@ -260,6 +260,13 @@ impl SessionRecord {
     }
 }
 
+/// Sum of values that are all known; `None` without any.
+pub(crate) fn known_sum<T: core::iter::Sum>(values: impl Iterator<Item = Option<T>>) -> Option<T> {
+    let mut values = values.peekable();
+    values.peek()?;
+    values.sum()
+}
+
 fn point(phase: &PhaseRecord, at: Duration) -> SamplePoint {
     let latest = || phase.connections.iter().filter(|connection| connection.connection.strong_count() > 0);
     let times: Vec<Duration> = latest().filter_map(|connection| connection.latest.rtt).collect();
@@ -273,7 +280,7 @@ fn point(phase: &PhaseRecord, at: Duration) -> SamplePoint {
         direction: phase.direction,
         bytes: phase.bytes(),
         rtt: (count > 0).then(|| times.iter().sum::<Duration>() / count.max(1)),
-        congestion_window: latest().map(|connection| connection.latest.congestion_window).sum(),
-        retransmitted: phase.connections.iter().map(grown).sum(),
+        congestion_window: known_sum(latest().map(|connection| connection.latest.congestion_window)),
+        retransmitted: known_sum(phase.connections.iter().map(grown)),
     }
 }
