@@ -120,10 +120,10 @@ impl Connection {
 
     /// Writes without waiting, and counts.
     #[cfg(feature = "responsiveness")]
-    fn poll_send(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_send(&self, context: &mut Context<'_>, slices: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.stream.poll_write_ready(context))?;
-            match self.stream.try_write(bytes) {
+            match self.stream.try_write_vectored(slices) {
                 Ok(count) => {
                     self.written.fetch_add(count as u64, Ordering::Relaxed);
                     self.mark_moved();
@@ -311,7 +311,20 @@ impl tokio::io::AsyncRead for SocketIo {
 #[cfg(feature = "responsiveness")]
 impl tokio::io::AsyncWrite for SocketIo {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.0.poll_send(context, bytes)
+        self.0.poll_send(context, &[io::IoSlice::new(bytes)])
+    }
+
+    /// All records at once: where a handshake fails, TLS writes once, and the alert is the last record.
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_send(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
