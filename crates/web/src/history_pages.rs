@@ -40,17 +40,21 @@ impl From<HistoryError> for PageError {
 pub(crate) fn page(route: Route, query: Query<'_>, recent: &RecentPage) -> WebResponse {
     let page = match route {
         Route::HistoryResults => results(recent).map(response::report),
-        Route::HistoryRun => run(query).map(response::report),
-        Route::HistoryComparison => comparison(query).map(response::report),
-        Route::HistoryTrend => trend(query).map(response::html),
-        _ => list().map(response::html),
+        Route::HistoryRun => existing().and_then(|history| run(&history, query)).map(response::report),
+        Route::HistoryComparison => existing().and_then(|history| comparison(&history, query)).map(response::report),
+        Route::HistoryTrend => existing().and_then(|history| trend(&history, query)).map(response::html),
+        _ => history().and_then(|history| list(history.as_ref(), results_link())).map(response::html),
     };
-    page.unwrap_or_else(|error| match error {
+    page.unwrap_or_else(refusal)
+}
+
+fn refusal(error: PageError) -> WebResponse {
+    match error {
         PageError::Refused(status, reason) => response::refuse(status, &reason),
         PageError::History(HistoryError::NoSuchRun(_)) => response::refuse(StatusCode::NOT_FOUND, "no such run"),
         // The error names a file of the server, which strangers need not know.
         PageError::History(_) => response::refuse(StatusCode::INTERNAL_SERVER_ERROR, "the history cannot be read"),
-    })
+    }
 }
 
 /// The history; `None` when there is none yet.
@@ -71,14 +75,13 @@ fn stored(history: &History, query: Query<'_>, name: &str) -> Result<RunDocument
     Ok(history.get(RunId::new(number.ok_or_else(wrong)?))?)
 }
 
-fn run(query: Query<'_>) -> Result<String, PageError> {
-    let run = stored(&existing()?, query, "id")?;
+fn run(history: &History, query: Query<'_>) -> Result<String, PageError> {
+    let run = stored(history, query, "id")?;
     Ok(html::render(&[present(&run)]))
 }
 
-fn comparison(query: Query<'_>) -> Result<String, PageError> {
-    let history = existing()?;
-    let runs = [stored(&history, query, "before")?, stored(&history, query, "after")?];
+fn comparison(history: &History, query: Query<'_>) -> Result<String, PageError> {
+    let runs = [stored(history, query, "before")?, stored(history, query, "after")?];
     let compared = compare(&runs[0], &runs[1]);
     let compared = compared.map_err(|refusal| PageError::Refused(StatusCode::BAD_REQUEST, refusal.to_string()))?;
     Ok(html::render(&[compared]))
@@ -122,16 +125,15 @@ fn framed(title: &str, content: &str) -> String {
     )
 }
 
-fn list() -> Result<String, PageError> {
-    let history = history()?;
-    let (runs, names) = match &history {
+fn list(history: Option<&History>, results_link: &str) -> Result<String, PageError> {
+    let (runs, names) = match history {
         Some(history) => (history.latest(MAX_RUNS)?, history.figure_names()?),
         None => (Vec::new(), Vec::new()),
     };
     if runs.is_empty() {
-        return Ok(framed("History", &format!("{}<p>No run is kept yet.</p>\n", results_link())));
+        return Ok(framed("History", &format!("{results_link}<p>No run is kept yet.</p>\n")));
     }
-    let mut content = results_link().to_owned();
+    let mut content = results_link.to_owned();
     content.push_str(
         "<form action=\"/history/compare\" method=\"get\">\n<div class=\"scroll\"><table class=\"runs\">\n<thead><tr><th>Run</th>\
          <th>Time (UTC)</th><th>Command</th><th>Host</th><th>Result</th><th>Compare</th></tr></thead>\n<tbody>\n",
@@ -172,8 +174,7 @@ fn time_text(run: &RunSummary) -> String {
     utc_time::rfc3339(run.started_at).replace(['T', 'Z'], " ").trim_end().to_owned()
 }
 
-fn trend(query: Query<'_>) -> Result<String, PageError> {
-    let history = existing()?;
+fn trend(history: &History, query: Query<'_>) -> Result<String, PageError> {
     let name = query.value("figure").unwrap_or_default();
     let filter = RunFilter { limit: Some(MAX_RUNS), ..RunFilter::default() };
     let samples = history.figures(name, &filter)?;
