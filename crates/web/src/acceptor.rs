@@ -98,3 +98,100 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::Ipv4Addr;
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::test_support::{PATIENCE, access};
+
+    const BUSY: &[u8] = b"too many";
+
+    type Attended = (Arc<Connection>, ServiceLease, ConnectionSlot);
+
+    /// Connections of the service: eight at most, so four of one address.
+    struct Held(Arc<Mutex<Vec<Attended>>>);
+
+    impl Held {
+        fn count(&self) -> usize {
+            self.0.lock().expect("no panic").len()
+        }
+    }
+
+    /// Accepts while `clients` use the service on a thread of their own.
+    fn while_accepting(busy: &'static [u8], clients: impl FnOnce(SocketAddr, &Held) + Send + 'static) {
+        let options = ListenOptions { address: Some(Ipv4Addr::LOCALHOST.into()), ..ListenOptions::default() };
+        let (listener, address) = listen(&options).expect("a free port");
+        let held = Held(Arc::default());
+        let shared = Arc::clone(&held.0);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let (end, ended) = tokio::sync::oneshot::channel();
+        let clients = std::thread::spawn(move || {
+            clients(address, &held);
+            let _ = end.send(());
+        });
+        runtime.expect("a runtime").block_on(async {
+            let acceptor = Acceptor {
+                listener: tokio::net::TcpListener::from_std(listener).expect("a listening socket"),
+                table: ConnectionTable::new(64, Duration::from_secs(60), false),
+                access: access(|_| ()),
+                memory: ByteCount::from_kibibytes(32),
+                busy,
+                attend: move |connection, lease, slot| {
+                    shared.lock().expect("no panic").push((connection, lease, slot));
+                    core::future::ready(())
+                },
+            };
+            first(acceptor.run(), async { drop(ended.await) }).await;
+        });
+        clients.join().expect("the clients found what they expect");
+    }
+
+    fn connect(address: SocketAddr) -> std::net::TcpStream {
+        let stream = std::net::TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+        stream
+    }
+
+    fn all_of(mut stream: std::net::TcpStream) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("an end");
+        bytes
+    }
+
+    #[test]
+    fn a_connection_beyond_the_share_is_refused_with_the_reason_and_others_go_on() {
+        while_accepting(BUSY, |address, held| {
+            let clients: Vec<_> = (0..4).map(|_| connect(address)).collect();
+            assert_eq!(all_of(connect(address)), BUSY);
+            assert_eq!(held.count(), 4);
+            let numbers: Vec<u64> =
+                held.0.lock().expect("no panic").drain(..).map(|(connection, ..)| connection.number).collect();
+            assert_eq!(numbers, [1, 2, 3, 4]);
+            assert!(clients.into_iter().all(|client| all_of(client).is_empty()), "they were closed");
+            let _client = connect(address);
+            crate::test_support::wait_until(|| held.count() == 1);
+        });
+    }
+
+    #[test]
+    fn a_service_without_an_answer_closes_what_is_beyond_the_share() {
+        while_accepting(b"", |address, held| {
+            let _clients: Vec<_> = (0..4).map(|_| connect(address)).collect();
+            assert_eq!(all_of(connect(address)), b"");
+            assert_eq!(held.count(), 4);
+        });
+    }
+
+    #[test]
+    fn a_port_in_use_is_refused_with_the_reason_of_the_system() {
+        let options = ListenOptions { address: Some(Ipv4Addr::LOCALHOST.into()), ..ListenOptions::default() };
+        let (_listener, address) = listen(&options).expect("a free port");
+        let taken = ListenOptions { port: linerate_units::Port::new(address.port()), ..options };
+        let reason = listen(&taken).expect_err("it is in use");
+        assert!(reason.contains("in use"), "{reason}");
+    }
+}

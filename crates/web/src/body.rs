@@ -155,3 +155,97 @@ impl Body for ResponseBody {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::direction::Direction;
+    use linerate_units::BitRate;
+
+    use super::*;
+    use crate::session::WebSession;
+    use crate::test_support::{Loopback, access, client};
+
+    /// Next part of a body.
+    fn next(loopback: &Loopback, body: &mut ResponseBody) -> Poll<Option<io::Result<Bytes>>> {
+        let frame = loopback.poll_once(core::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)));
+        frame.map_ok(|frame| frame.into_data().expect("no trailers"))
+    }
+
+    fn data(loopback: &Loopback, body: &mut ResponseBody) -> Option<Bytes> {
+        let Poll::Ready(part) = next(loopback, body) else { panic!("it waits") };
+        part.map(|part| part.expect("no error"))
+    }
+
+    fn session() -> Arc<WebSession> {
+        WebSession::open(&access(|_| ()), client(1), None, 4, false).expect("a free session")
+    }
+
+    fn download(session: &Arc<WebSession>, connection: &Arc<Connection>, bytes: u64) -> ResponseBody {
+        ResponseBody::download(bytes, session.begin(Direction::Down, connection).expect("a free transfer"))
+    }
+
+    #[test]
+    fn a_text_is_one_part_of_known_length() {
+        let loopback = Loopback::new();
+        let mut body = ResponseBody::text("four");
+        assert_eq!((body.size_hint().exact(), body.text_length(), body.is_end_stream()), (Some(4), Some(4), false));
+        assert_eq!(data(&loopback, &mut body).as_deref(), Some(&b"four"[..]));
+        assert!(body.is_end_stream());
+        assert_eq!(data(&loopback, &mut body), None);
+    }
+
+    #[test]
+    fn a_download_has_exactly_its_length_in_parts_that_leave_others_their_turn() {
+        let (loopback, session) = (Loopback::new(), session());
+        let (connection, _client) = loopback.connect(1);
+        for length in [0, 1, FRAME, FRAME + 1, BLOCK as u64 + 1000, 3 << 20] {
+            let mut body = download(&session, &connection, length);
+            assert_eq!((body.size_hint().exact(), body.text_length()), (Some(length), None));
+            let mut sent = 0;
+            while let Some(part) = data(&loopback, &mut body) {
+                let at = usize::try_from(sent).expect("small") % BLOCK;
+                assert!((1..=FRAME).contains(&(part.len() as u64)), "{length}");
+                assert!(part == block()[at..at + part.len()], "random bytes, again after each block");
+                sent += part.len() as u64;
+            }
+            assert_eq!((sent, body.is_end_stream()), (length, true));
+        }
+    }
+
+    #[test]
+    fn a_download_ends_with_its_session() {
+        let (loopback, session) = (Loopback::new(), session());
+        let (connection, _client) = loopback.connect(1);
+        let mut body = download(&session, &connection, 1 << 20);
+        assert!(data(&loopback, &mut body).is_some());
+        session.end("the server is terminating");
+        let Poll::Ready(Some(Err(error))) = next(&loopback, &mut body) else { panic!("no error") };
+        assert_eq!(error.to_string(), "the server is terminating");
+    }
+
+    #[test]
+    fn a_download_waits_where_the_rate_of_the_server_is_used_up() {
+        let loopback = Loopback::new();
+        let (connection, _client) = loopback.connect(1);
+        // One byte per second: the first segment uses up 24 minutes.
+        let rate = BitRate::from_bits_per_second(8.0);
+        let access = access(|options| options.limits.max_total_rate = Some(rate));
+        let session = WebSession::open(&access, client(1), None, 4, false).expect("a free session");
+        let mut body = download(&session, &connection, 1 << 20);
+        let first = data(&loopback, &mut body).expect("a part");
+        assert!(first.len() < 2000, "{} bytes", first.len());
+        assert!(next(&loopback, &mut body).is_pending());
+    }
+
+    #[test]
+    fn a_connection_is_busy_until_its_answer_is_gone() {
+        let loopback = Loopback::new();
+        let (connection, _client) = loopback.connect(1);
+        let bodies = [0, 1].map(|_| ResponseBody::text("a").with_mark(BusyMark::new(&connection)));
+        for body in bodies {
+            assert!(connection.is_busy());
+            drop(body);
+        }
+        assert!(!connection.is_busy());
+    }
+}

@@ -127,3 +127,211 @@ impl ConnectionTable {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+
+    use linerate_sys::clock;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::test_support::Loopback;
+
+    const STALL_LIMIT: Duration = Duration::from_secs(60);
+
+    /// Connections that share one socket: the table asks for addresses and times only.
+    struct Connections {
+        loopback: Loopback,
+        socket: TcpStream,
+    }
+
+    impl Connections {
+        fn new() -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            let socket = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+            Self { loopback: Loopback::new(), socket }
+        }
+
+        fn of(&self, client: &str, number: u64) -> Arc<Connection> {
+            let address: IpAddr = client.parse().expect(client);
+            self.loopback.adopt(self.socket.try_clone().expect("a free descriptor"), (address, 9).into(), number)
+        }
+
+        /// Connections with numbers from `first` on, all in the table.
+        fn fill(
+            &self,
+            table: &Arc<ConnectionTable>,
+            client: &str,
+            first: u64,
+            count: u64,
+        ) -> Vec<(Arc<Connection>, ConnectionSlot)> {
+            let enter = |number| {
+                let connection = self.of(client, number);
+                let slot = enter(table, &connection).expect("a free slot");
+                (connection, slot)
+            };
+            (first..first + count).map(enter).collect()
+        }
+
+        fn ended(&self, connections: &[(Arc<Connection>, ConnectionSlot)]) -> Vec<u64> {
+            let ended = connections.iter().filter(|(connection, _)| self.loopback.is_ended(connection));
+            ended.map(|(connection, _)| connection.number).collect()
+        }
+    }
+
+    fn enter(table: &Arc<ConnectionTable>, connection: &Arc<Connection>) -> Option<ConnectionSlot> {
+        table.enter(connection, clock::monotonic_now())
+    }
+
+    /// A table of eight connections.
+    fn small(displaces_own: bool) -> Arc<ConnectionTable> {
+        ConnectionTable::new(64, STALL_LIMIT, displaces_own)
+    }
+
+    #[test]
+    fn the_cap_is_a_share_of_the_descriptors_within_bounds() {
+        for (descriptors, most) in [(0, 8), (64, 8), (80, 10), (1024, 128), (1 << 20, 1024), (u64::MAX, 1024)] {
+            assert_eq!(ConnectionTable::new(descriptors, STALL_LIMIT, false).most, most, "{descriptors}");
+        }
+    }
+
+    #[test]
+    fn customers_and_sites_are_prefixes() {
+        let address = |text: &str| text.parse::<IpAddr>().expect(text);
+        let full = address("2001:db8:1:2:3:4:5:6");
+        assert_eq!((customer(full), site(full)), (address("2001:db8:1:2::"), address("2001:db8:1::")));
+        let mapped = address("::ffff:192.0.2.1");
+        assert_eq!((customer(mapped), site(mapped)), (address("192.0.2.1"), address("192.0.2.1")));
+    }
+
+    #[test]
+    fn one_site_alone_has_half_of_the_connections() {
+        let (connections, table) = (Connections::new(), small(false));
+        let mut entered = connections.fill(&table, "2001:db8::1", 0, 4);
+        let of_site = connections.of("2001:db8:0:ffff::1", 4);
+        assert!(enter(&table, &of_site).is_none(), "another network of the same site");
+        entered.pop();
+        assert!(enter(&table, &of_site).is_some(), "one has left");
+        assert_eq!(connections.ended(&entered), [0_u64; 0]);
+    }
+
+    #[test]
+    fn the_idlest_connection_of_the_largest_site_gives_way() {
+        let (connections, table) = (Connections::new(), small(false));
+        let large = connections.fill(&table, "192.0.2.1", 0, 4);
+        // It has answered a request since, so the second one has been idle for longest.
+        large[0].0.begin_request();
+        large[0].0.end_request();
+        let _small = connections.fill(&table, "192.0.2.2", 4, 3);
+        assert_eq!(connections.ended(&large), [1]);
+        // Four against three would only exchange the sites.
+        assert!(enter(&table, &connections.of("192.0.2.2", 7)).is_none());
+        assert_eq!(connections.ended(&large), [0_u64; 0]);
+    }
+
+    #[test]
+    fn a_connection_with_a_request_never_gives_way() {
+        let (connections, table) = (Connections::new(), small(false));
+        let large = connections.fill(&table, "192.0.2.1", 0, 4);
+        for (connection, _) in &large {
+            connection.begin_request();
+        }
+        let _small = connections.fill(&table, "192.0.2.2", 4, 2);
+        let further = connections.of("192.0.2.2", 6);
+        assert!(enter(&table, &further).is_none());
+        large[2].0.end_request();
+        assert!(enter(&table, &further).is_some());
+        assert_eq!(connections.ended(&large), [2]);
+    }
+
+    #[test]
+    fn a_site_may_exchange_its_own_idle_connections() {
+        let (connections, table) = (Connections::new(), small(true));
+        let own = connections.fill(&table, "192.0.2.1", 0, 4);
+        let further = connections.fill(&table, "192.0.2.1", 4, 1);
+        assert_eq!(connections.ended(&own), [0]);
+        for (connection, _) in own.iter().chain(&further) {
+            connection.begin_request();
+        }
+        let last = connections.of("192.0.2.1", 5);
+        assert!(enter(&table, &last).is_none(), "all have a request");
+        further[0].0.end_request();
+        assert!(enter(&table, &last).is_some());
+        assert_eq!((connections.ended(&own), connections.ended(&further)), (vec![], vec![4]));
+    }
+
+    #[test]
+    fn a_site_that_has_its_share_leaves_the_connections_of_others_alone() {
+        let (connections, table) = (Connections::new(), small(true));
+        let other = connections.fill(&table, "192.0.2.1", 0, 3);
+        let own = connections.fill(&table, "192.0.2.2", 3, 2);
+        let _further = connections.fill(&table, "192.0.2.2", 5, 1);
+        assert_eq!((connections.ended(&other), connections.ended(&own)), (vec![], vec![3]));
+    }
+
+    #[test]
+    fn a_newcomer_displaces_an_idle_connection_where_those_give_way() {
+        for displaces_own in [false, true] {
+            let (connections, table) = (Connections::new(), small(displaces_own));
+            let others: Vec<_> =
+                (0..7).flat_map(|site| connections.fill(&table, &format!("192.0.2.{site}"), site, 1)).collect();
+            assert_eq!(enter(&table, &connections.of("192.0.2.9", 9)).is_some(), displaces_own);
+            assert_eq!(connections.ended(&others).len(), usize::from(displaces_own));
+        }
+    }
+
+    #[test]
+    fn connections_end_when_they_are_idle_or_stalled_for_too_long() {
+        let connections = Connections::new();
+        for (is_busy, limit) in [(false, IDLE_LIMIT), (true, STALL_LIMIT)] {
+            let table = small(false);
+            let before = clock::monotonic_now();
+            let entered = connections.fill(&table, "192.0.2.1", 0, 1);
+            if is_busy {
+                entered[0].0.begin_request();
+            }
+            let after = clock::monotonic_now();
+            table.sweep(before + limit * 99 / 100);
+            assert_eq!(connections.ended(&entered), [0_u64; 0], "busy: {is_busy}");
+            table.sweep(after + limit);
+            assert_eq!(connections.ended(&entered), [0], "busy: {is_busy}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Steps are a site that opens a connection, or the number of one that leaves.
+        #[test]
+        fn the_cap_holds_and_newcomers_find_a_slot(
+            steps in proptest::collection::vec((0..6_u8, any::<bool>()), 1..60),
+            displaces_own: bool,
+        ) {
+            let (connections, table) = (Connections::new(), small(displaces_own));
+            let mut slots = Vec::new();
+            for ((site, leaves), number) in steps.into_iter().zip(0..) {
+                if leaves && !slots.is_empty() {
+                    slots.remove(usize::from(site) % slots.len());
+                    continue;
+                }
+                let client = format!("192.0.2.{site}");
+                let address = SocketAddr::from((client.parse::<IpAddr>().expect("an address"), 9));
+                let is_new = !table.lock().values().any(|other| other.peer == address);
+                let most_of_another = connections_of_largest(&table);
+                let slot = enter(&table, &connections.of(&client, number));
+                prop_assert!(slot.is_some() || !is_new || most_of_another < 2, "a newcomer is kept out");
+                slots.extend(slot);
+                prop_assert!(table.lock().len() <= table.most);
+            }
+            drop(slots);
+            prop_assert!(table.lock().is_empty(), "each slot returns its connection");
+        }
+    }
+
+    fn connections_of_largest(table: &ConnectionTable) -> usize {
+        let connections = table.lock();
+        let of = |one: &Arc<Connection>| connections.values().filter(|other| other.peer == one.peer).count();
+        connections.values().map(of).max().unwrap_or(0)
+    }
+}

@@ -227,3 +227,139 @@ fn picture(samples: &[FigureSample]) -> String {
         points.join(" ")
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_documents::run::{FigureUnit, ImprovementDirection, RunFigure};
+    use linerate_documents::web::{SCHEMA, WebDocument};
+    use linerate_model::report::TestTermination;
+
+    use super::*;
+    use crate::test_support::Scratch;
+
+    const HOSTILE: &str = "<script>alert(\"1\")</script>";
+
+    fn figure(value: Option<f64>) -> RunFigure {
+        let better = ImprovementDirection::Higher;
+        RunFigure { value, ..RunFigure::new("goodput_down", "Goodput down", FigureUnit::BitsPerSecond, better) }
+    }
+
+    /// Run of a browser that calls itself and its host something hostile.
+    fn document(value: Option<f64>, seconds: u64) -> RunDocument {
+        let document = WebDocument {
+            schema: SCHEMA,
+            linerate_version: "1".to_owned(),
+            host: HOSTILE.to_owned(),
+            port: 80,
+            started_at_unix_ns: seconds * 1_000_000_000,
+            duration_ns: 1,
+            termination: TestTermination::Complete,
+            browser: Some(HOSTILE.to_owned()),
+            congestion_control: None,
+            rate_limit_bits_per_second: None,
+            phases: Vec::new(),
+            grade: None,
+            ungraded_because: Some(HOSTILE.to_owned()),
+            unknown: Vec::new(),
+            notes: vec![HOSTILE.to_owned()],
+        };
+        RunDocument { verdict: HOSTILE.to_owned(), figures: vec![figure(value)], ..RunDocument::from(document) }
+    }
+
+    /// History of runs with these values, and its directory.
+    fn history(values: &[Option<f64>]) -> (History, Scratch) {
+        let scratch = Scratch::new();
+        let mut history = History::open(&scratch.path().join("history.sqlite")).expect("a new history");
+        for (value, seconds) in values.iter().zip(0..) {
+            history.add(&document(*value, seconds)).expect("added");
+        }
+        (history, scratch)
+    }
+
+    fn refused(page: Result<String, PageError>) -> StatusCode {
+        refusal(page.expect_err("a refusal")).status()
+    }
+
+    #[test]
+    fn an_empty_history_is_a_page_and_has_the_link_to_the_results() {
+        let (empty, _scratch) = history(&[]);
+        for history in [None, Some(&empty)] {
+            let page = list(history, "<p>link</p>").ok().expect("a page");
+            assert!(page.contains("<p>link</p><p>No run is kept yet.</p>"), "{page}");
+        }
+    }
+
+    #[test]
+    fn no_page_has_the_code_of_a_stranger() {
+        let (history, _scratch) = history(&[Some(1e6), Some(2e6)]);
+        let query = |text| Query::new(Some(text));
+        let pages = [
+            list(Some(&history), ""),
+            run(&history, query("id=1")),
+            comparison(&history, query("before=1&after=2")),
+            trend(&history, query("figure=goodput_down")),
+        ];
+        for page in pages {
+            let page = page.ok().expect("a page");
+            assert!(page.contains("&lt;script&gt;alert("), "the text is there: {page}");
+            assert!(!page.contains("<script>alert("), "{page}");
+        }
+        assert!(framed(HOSTILE, "").contains("<h1>&lt;script&gt;"));
+    }
+
+    #[test]
+    fn the_list_has_the_latest_run_first_and_each_figure_once() {
+        let (history, _scratch) = history(&[Some(1e6), None, Some(2e6)]);
+        let page = list(Some(&history), "").ok().expect("a page");
+        let at = |id: u32| page.find(&format!("/history/run?id={id}\"")).expect("a row");
+        assert!(at(3) < at(2) && at(2) < at(1));
+        assert_eq!(page.matches("/history/trend?figure=goodput_down").count(), 1);
+        assert!(page.contains("<td>1970-01-01 00:00:02"), "{page}");
+    }
+
+    #[test]
+    fn runs_that_are_not_there_are_refused_without_naming_a_file() {
+        let (history, _scratch) = history(&[Some(1e6)]);
+        for (text, status) in [
+            ("", StatusCode::BAD_REQUEST),
+            ("id=", StatusCode::BAD_REQUEST),
+            ("id=x", StatusCode::BAD_REQUEST),
+            ("id=99999999999999999999", StatusCode::BAD_REQUEST),
+            ("id=2", StatusCode::NOT_FOUND),
+            ("id=-1", StatusCode::NOT_FOUND),
+        ] {
+            assert_eq!(refused(run(&history, Query::new(Some(text)))), status, "{text}");
+        }
+        assert_eq!(refused(comparison(&history, Query::new(Some("before=1")))), StatusCode::BAD_REQUEST);
+        assert_eq!(refused(trend(&history, Query::new(Some("figure=x")))), StatusCode::NOT_FOUND);
+        let response = refusal(PageError::History(HistoryError::NoPlace));
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(response.body().text_length(), Some(r#"{"error":"the history cannot be read"}"#.len() as u64));
+    }
+
+    #[test]
+    fn a_trend_has_the_latest_value_first_and_what_is_unknown_as_such() {
+        let (history, _scratch) = history(&[Some(1e6), None, Some(3e6)]);
+        let page = trend(&history, Query::new(Some("figure=goodput_down"))).ok().expect("a page");
+        let values: Vec<&str> = page.split("<td>").filter_map(|cell| Some(cell.split_once("</td></tr>")?.0)).collect();
+        assert!(values.len() == 3 && values[0].starts_with('3') && values[2].starts_with('1'), "{values:?}");
+        assert_eq!(values[1], "unknown");
+        assert!(page.contains("<title>Goodput down</title>"));
+    }
+
+    #[test]
+    fn a_picture_is_drawn_from_zero_and_within_its_frame() {
+        let picture = |values: &[Option<f64>]| {
+            let (history, _scratch) = history(values);
+            picture(&history.figures("goodput_down", &RunFilter::default()).expect("figures"))
+        };
+        let drawn = picture(&[Some(50.0), None, Some(100.0), Some(25.0)]);
+        assert!(drawn.contains("points=\"0.0,80.0 320.0,0.0 640.0,120.0\""), "{drawn}");
+        assert!(drawn.contains("aria-label=\"3 runs,"), "{drawn}");
+        let negative = picture(&[Some(-100.0), Some(100.0)]);
+        assert!(negative.contains("points=\"0.0,160.0 640.0,0.0\""), "{negative}");
+        for too_few in [&[][..], &[Some(1.0)], &[Some(1.0), None], &[Some(0.0), Some(0.0)]] {
+            assert_eq!(picture(too_few), "", "{too_few:?}");
+        }
+    }
+}

@@ -30,5 +30,7 @@ mod server;
 mod service;
 mod session;
 mod session_table;
+#[cfg(test)]
+mod test_support;
 
 pub use server::{BoundWebService, RunningWebService, WebError, WebObserver, WebOptions};

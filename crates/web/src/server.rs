@@ -227,3 +227,28 @@ async fn attend(service: Arc<WebService>, connection: Arc<Connection>, _lease: S
     };
     first(served, connection.ended()).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_to_a_connection_beyond_the_caps_is_whole() {
+        let text = core::str::from_utf8(BUSY).expect("text");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("\r\nConnection: close"), "{head}");
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        assert_eq!(length.map(str::parse), Some(Ok(body.len())));
+    }
+
+    #[test]
+    fn the_first_of_two_futures_ends_both() {
+        use core::future::{pending, ready};
+        let loopback = crate::test_support::Loopback::new();
+        for (one, other, ends) in [(true, false, true), (false, true, true), (true, true, true), (false, false, false)]
+        {
+            let future = |is_ready: bool| async move { if is_ready { ready(()).await } else { pending().await } };
+            assert_eq!(loopback.poll_once(first(future(one), future(other))).is_ready(), ends, "{one} {other}");
+        }
+    }
+}

@@ -237,3 +237,154 @@ impl Drop for Transfer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::num::NonZeroUsize;
+
+    use linerate_engine::server::ServerOptions;
+    use linerate_units::BitRate;
+
+    use super::*;
+    use crate::test_support::{Loopback, access, client, wait_until};
+
+    fn open(change: impl FnOnce(&mut ServerOptions)) -> Arc<WebSession> {
+        WebSession::open(&access(change), client(1), Some("browser".to_owned()), 2, true).expect("a free session")
+    }
+
+    fn later(seconds: u64) -> MonotonicTime {
+        clock::monotonic_now() + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_session_has_a_limit_of_transfers_at_once() {
+        let (loopback, session) = (Loopback::new(), open(|_| ()));
+        let (connection, _client) = loopback.connect(1);
+        let begin = |direction| session.begin(direction, &connection);
+        let (down, up) = (begin(Direction::Down).expect("the first"), begin(Direction::Up).expect("the second"));
+        assert_eq!(begin(Direction::Up).err().as_deref(), Some("a session has at most 2 transfers at once"));
+        drop(down);
+        assert!(begin(Direction::Down).is_ok(), "one has ended");
+        drop(up);
+    }
+
+    #[test]
+    fn a_session_without_requests_ends_and_a_request_extends_it() {
+        let session = open(|_| ());
+        assert!(session.tick(session.started + Duration::from_secs(29)));
+        session.touch();
+        assert!(session.tick(clock::monotonic_now()));
+        assert_eq!(session.ended(), None);
+        assert!(!session.tick(later(30)));
+        assert!(session.ended().is_some_and(|reason| reason.contains("idle")));
+        session.touch();
+        assert!(!session.tick(clock::monotonic_now()), "what has ended stays so");
+    }
+
+    #[test]
+    fn a_transfer_keeps_a_session_up_to_its_longest_life() {
+        let (loopback, session) = (Loopback::new(), open(|_| ()));
+        let (connection, _client) = loopback.connect(1);
+        let transfer = session.begin(Direction::Down, &connection).expect("a free transfer");
+        for seconds in [30, 300, 599] {
+            assert!(session.tick(session.started + Duration::from_secs(seconds)), "{seconds} s");
+            assert_eq!(transfer.may_go_on(), Ok(()));
+        }
+        assert!(!session.tick(session.started + MAX_LIFE));
+        assert!(transfer.may_go_on().is_err_and(|reason| reason.contains("ten minutes")));
+    }
+
+    #[test]
+    fn an_ended_session_names_the_first_reason_to_all_its_transfers() {
+        let (loopback, session) = (Loopback::new(), open(|_| ()));
+        let (connection, _client) = loopback.connect(1);
+        let transfer = session.begin(Direction::Up, &connection).expect("a free transfer");
+        session.end("first");
+        session.end("second");
+        assert_eq!(transfer.may_go_on(), Err("first".to_owned()));
+        assert_eq!(session.begin(Direction::Up, &connection).err().as_deref(), Some("first"));
+        assert!(!session.tick(clock::monotonic_now()));
+        assert_eq!(session.ended().as_deref(), Some("first"));
+    }
+
+    #[test]
+    fn the_time_of_all_transfers_counts_towards_the_longest_duration() {
+        let loopback = Loopback::new();
+        let (connection, _client) = loopback.connect(1);
+        let most = Duration::from_millis(1);
+        let session = open(|options| options.limits.max_duration = Some(most));
+        for _ in 0..4 {
+            // A busy host may have used up the time before.
+            let Ok(transfer) = session.begin(Direction::Down, &connection) else { break };
+            let begun = clock::monotonic_now();
+            wait_until(|| clock::monotonic_now().since(begun) >= most / 4);
+            drop(transfer);
+        }
+        let refused = session.begin(Direction::Up, &connection).expect_err("its time is used");
+        assert!(refused.contains("1.00 ms") && refused.contains("--server-max-duration"), "{refused}");
+        assert!(session.tick(clock::monotonic_now()), "its result may still come");
+    }
+
+    #[test]
+    fn a_transfer_ends_with_the_longest_duration() {
+        let loopback = Loopback::new();
+        let (connection, _client) = loopback.connect(1);
+        let session = open(|options| options.limits.max_duration = Some(Duration::from_nanos(1)));
+        let transfer = session.begin(Direction::Down, &connection).expect("no data has moved yet");
+        wait_until(|| transfer.may_go_on().is_err());
+    }
+
+    #[test]
+    fn a_session_that_gives_way_to_another_client_ends_with_that_reason() {
+        let access = access(|options| options.max_sessions = NonZeroUsize::new(2).expect("not zero"));
+        let open = |last| WebSession::open(&access, client(last), None, 2, false);
+        let sessions = [1, 1].map(|last| open(last).expect("a free session"));
+        assert!(open(1).is_err_and(|refusal| refusal == ServiceRefusal::Busy(2)));
+        let other = open(2).expect("one of two gives way");
+        let alive = sessions.iter().filter(|session| session.tick(clock::monotonic_now())).count();
+        assert_eq!((alive, other.tick(clock::monotonic_now())), (1, true));
+        let reasons: Vec<String> = sessions.iter().filter_map(|session| session.ended()).collect();
+        assert!(reasons.len() == 1 && reasons[0].contains("gave way"), "{reasons:?}");
+    }
+
+    #[test]
+    fn only_a_session_that_ends_in_a_result_has_a_record_and_gives_it_once() {
+        let without = WebSession::open(&access(|_| ()), client(1), None, 2, false).expect("a free session");
+        assert!(without.take_record().is_none() && without.look(|_| ()).is_none());
+        let (loopback, session) = (Loopback::new(), open(|_| ()));
+        let (connection, _client) = loopback.connect(1);
+        let transfer = session.begin(Direction::Up, &connection).expect("a free transfer");
+        session.tick(clock::monotonic_now());
+        drop(transfer);
+        session.tick(clock::monotonic_now());
+        let samples = session.look(|record| (record.phases.len(), record.points.len()));
+        assert_eq!(samples, Some((1, 1)), "sampled while data may move only");
+        assert!(session.take_record().is_some_and(|record| record.phases[0].direction == Direction::Up));
+        assert!(session.take_record().is_none());
+    }
+
+    #[test]
+    fn pauses_for_the_rate_of_the_server_are_recorded() {
+        let loopback = Loopback::new();
+        let (connection, _client) = loopback.connect(1);
+        let rate = BitRate::from_bits_per_second(8.0);
+        let session = open(|options| options.limits.max_total_rate = Some(rate));
+        let transfer = session.begin(Direction::Down, &connection).expect("a free transfer");
+        let granted = transfer.claim(ByteCount::new(1 << 20)).expect("a first step");
+        assert!((1..=1448).contains(&granted.get()), "{granted:?}");
+        let wait = transfer.claim(ByteCount::new(1)).expect_err("a pause");
+        assert!(!wait.is_zero());
+        session.tick(session.started + Duration::from_millis(1));
+        let share = session.look(|record| record.phases[0].paused_share().get());
+        assert_eq!(share, Some(1.0), "the pause is longer than the phase");
+    }
+
+    #[test]
+    fn without_a_limited_rate_everything_is_granted_at_once() {
+        let (loopback, session) = (Loopback::new(), open(|_| ()));
+        let (connection, _client) = loopback.connect(1);
+        let transfer = session.begin(Direction::Down, &connection).expect("a free transfer");
+        assert_eq!(transfer.claim(ByteCount::new(u64::MAX)), Ok(ByteCount::new(u64::MAX)));
+        assert_eq!(transfer.count_received(u64::MAX), None);
+    }
+}

@@ -2,6 +2,9 @@
 //!
 //! The socket is shared, so that `tcp_info` can be read while hyper owns the connection.
 
+#[cfg(test)]
+mod tests;
+
 use core::pin::Pin;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use core::task::{Context, Poll, ready};

@@ -1,5 +1,8 @@
 //! Result of a session: the server's own counts, and the browser's round trips, marked as such.
 
+#[cfg(test)]
+mod tests;
+
 use core::time::Duration;
 
 use linerate_analysis::latency_under_load::{LatencyGrade, LatencyUplift};

@@ -1,5 +1,8 @@
 //! Record of a session: bytes and `tcp_info` of the server's own sockets while they move data.
 
+#[cfg(test)]
+mod tests;
+
 use core::time::Duration;
 use std::sync::{Arc, Weak};
 
