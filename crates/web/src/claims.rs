@@ -78,6 +78,8 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -95,6 +97,66 @@ mod tests {
             ["", "[1]", "{\"x\":1}", "{\"round_trips\":{\"idle\":[[1]]}}", "{\"round_trips\":{\"idle\":[[-1,1]]}}"]
         {
             assert!(BrowserClaims::parse(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_body_may_leave_out_all_but_its_braces() {
+        let claims = BrowserClaims::parse(b"{}").expect("valid");
+        assert_eq!(claims.error(), None);
+        for kind in [PhaseKind::Idle, PhaseKind::Down, PhaseKind::Up, PhaseKind::Both] {
+            assert_eq!(claims.round_trips(kind), []);
+        }
+    }
+
+    #[test]
+    fn each_phase_has_its_own_round_trips() {
+        let claims = br#"{"round_trips":{"idle":[[1,10]],"down":[[2,20]],"up":[[3,30]]}}"#;
+        let claims = BrowserClaims::parse(claims).expect("valid");
+        for (kind, at, time) in [(PhaseKind::Idle, 1, 10), (PhaseKind::Down, 2, 20), (PhaseKind::Up, 3, 30)] {
+            assert_eq!(claims.round_trips(kind), [(Duration::from_millis(at), Duration::from_micros(time))]);
+        }
+        assert_eq!(claims.round_trips(PhaseKind::Both), []);
+    }
+
+    #[test]
+    fn a_phase_may_have_as_many_round_trips_as_the_limit() {
+        for (count, is_valid) in [(MAX_ROUND_TRIPS, true), (MAX_ROUND_TRIPS + 1, false)] {
+            for phase in ["idle", "down", "up"] {
+                let list = vec!["[1,1]"; count].join(",");
+                let parsed = BrowserClaims::parse(format!("{{\"round_trips\":{{\"{phase}\":[{list}]}}}}").as_bytes());
+                assert_eq!(parsed.is_ok(), is_valid, "{count} {phase}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_body_is_read_or_refused_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = BrowserClaims::parse(&bytes);
+        }
+
+        #[test]
+        fn any_numbers_become_plausible_times_in_order(
+            list in proptest::collection::vec((any::<u64>(), prop_oneof![any::<u64>(), 0..100_000_000_u64]), 0..50),
+        ) {
+            let body = serde_json::json!({ "round_trips": { "up": list } }).to_string();
+            let times = BrowserClaims::parse(body.as_bytes()).expect("valid").round_trips(PhaseKind::Up);
+            let plausible = list.iter().filter(|(_, time)| (1..=60_000_000).contains(time));
+            prop_assert_eq!(times.len(), plausible.count());
+            prop_assert!(times.is_sorted());
+            for (at, time) in times {
+                prop_assert!(at <= Duration::from_secs(3600), "no test takes an hour");
+                prop_assert!(time <= Duration::from_secs(60) && !time.is_zero());
+            }
+        }
+
+        #[test]
+        fn any_text_is_shortened_to_printable_characters(text: String, most in 0..50_usize) {
+            let shown = shortened(&text, most);
+            prop_assert!(shown.chars().count() <= most && !shown.chars().any(char::is_control));
+            let printable: String = text.chars().filter(|letter| !letter.is_control()).collect();
+            prop_assert!(printable.starts_with(&shown));
         }
     }
 }

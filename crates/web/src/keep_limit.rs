@@ -41,6 +41,8 @@ impl KeepLimit {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -58,5 +60,26 @@ mod tests {
         let limit = KeepLimit::default();
         let kept = (0..50_u16).filter(|last| limit.admits([0x2001, 0xdb8, 0, 0, 0, 0, 0, *last].into(), at(1))).count();
         assert_eq!(kept, MAX_OF_NETWORK);
+    }
+
+    proptest! {
+        #[test]
+        fn no_hour_has_more_results_than_the_limits(
+            results in proptest::collection::vec((0..60_u64, 0..8_u8), 1..400),
+        ) {
+            let (limit, mut second, mut kept) = (KeepLimit::default(), 0, Vec::new());
+            for (pause, client) in results {
+                second += pause;
+                let address = IpAddr::from([192, 0, 2, client]);
+                if limit.admits(address, MonotonicTime::from_nanos(second * 1_000_000_000)) {
+                    kept.push((second, client));
+                }
+            }
+            for (index, (start, client)) in kept.iter().enumerate() {
+                let hour = || kept[index..].iter().take_while(|(at, _)| at - start < WINDOW.as_secs());
+                prop_assert!(hour().count() <= MAX_OF_ALL);
+                prop_assert!(hour().filter(|(_, other)| other == client).count() <= MAX_OF_NETWORK);
+            }
+        }
     }
 }

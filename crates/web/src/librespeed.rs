@@ -62,6 +62,8 @@ pub(crate) fn address_document(client: IpAddr) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -98,6 +100,41 @@ mod tests {
             (Some("99999999999999999999999"), 1024),
         ] {
             assert_eq!(download_size(text), chunks << 20, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_reported_with_its_kind() {
+        for (client, text) in [
+            ("127.0.0.1", "127.0.0.1 - localhost IPv4 access"),
+            ("::ffff:127.0.0.1", "127.0.0.1 - localhost IPv4 access"),
+            ("10.1.2.3", "10.1.2.3 - private IPv4 access"),
+            ("169.254.1.1", "169.254.1.1 - link-local IPv4 access"),
+            ("::1", "::1 - localhost IPv6 access"),
+            ("fe80::1", "fe80::1 - link-local IPv6 access"),
+            ("fd00::1", "fd00::1 - ULA IPv6 access"),
+            ("192.0.2.1", "192.0.2.1"),
+            ("2001:db8::1", "2001:db8::1"),
+        ] {
+            let document: serde_json::Value =
+                serde_json::from_str(&address_document(client.parse().expect(client))).expect("JSON");
+            assert_eq!(document, json!({ "processedString": text, "rawIspInfo": "" }));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_size_is_one_to_1024_chunks(text in "[0-9]{0,24}|[+-]?[0-9]{1,4}|.{0,12}", count in 1..=MAX_CHUNKS) {
+            let bytes = download_size(Some(&text));
+            prop_assert!(bytes.is_multiple_of(CHUNK) && (1..=MAX_CHUNKS).contains(&(bytes / CHUNK)));
+            prop_assert_eq!(download_size(Some(&count.to_string())), count * CHUNK);
+        }
+
+        #[test]
+        fn no_other_path_is_an_endpoint(path in "(/backend)?/?(garbage|empty|getIP|GARBAGE|x)?(\\.php|\\.html|/)?") {
+            let plain = path.strip_prefix("/backend").unwrap_or(&path);
+            let names = ["/garbage", "/empty", "/getIP", "/garbage.php", "/empty.php", "/getIP.php"];
+            prop_assert_eq!(LibrespeedEndpoint::of_path(&path).is_some(), names.contains(&plain), "{}", path);
         }
     }
 }

@@ -40,6 +40,7 @@ fn without_port(host: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use hyper::header::{HeaderName, HeaderValue};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -63,6 +64,7 @@ mod tests {
             (&[("host", "a:8080"), ("origin", "http://a:9090")], true),
             (&[("host", "a:8080"), ("origin", "null")], true),
             (&[("origin", "http://a:8080")], true),
+            (&[("origin", "null")], true),
         ] {
             assert_eq!(is_cross_site(&headers(pairs)), cross, "{pairs:?}");
         }
@@ -84,5 +86,57 @@ mod tests {
             assert_eq!(names_this_host(&headers(&[("host", host)]), "box"), own, "{host}");
         }
         assert!(!names_this_host(&HeaderMap::new(), "box"));
+    }
+
+    #[test]
+    fn headers_that_are_no_text_are_of_another_site() {
+        let opaque = HeaderValue::from_bytes(b"http://a\xff").expect("opaque bytes");
+        for name in ["origin", "sec-fetch-site"] {
+            let mut headers = headers(&[("host", "a")]);
+            headers.insert(name, opaque.clone());
+            assert!(is_cross_site(&headers), "{name}");
+        }
+        let host = HeaderMap::from_iter([(HOST, opaque)]);
+        assert!(!names_this_host(&host, "a"));
+    }
+
+    #[test]
+    fn addresses_are_recognised_in_every_form() {
+        for (host, is_own) in [
+            ("::1", true),
+            ("[::1]", true),
+            ("[::1]:80", true),
+            ("LOCALHOST", true),
+            ("localhost.", true),
+            ("192.0.2.1", true),
+            ("192.0.2.1:", true),
+            ("192.0.2.1:x", false),
+            ("192.0.2", false),
+            ("localhost.attacker.example", false),
+        ] {
+            assert_eq!(names_this_host(&headers(&[("host", host)]), ""), is_own, "{host}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_own_page_is_no_other_site_whatever_its_scheme(
+            host in "[a-zA-Z0-9.-]{1,20}|\\[[0-9a-f:]{2,12}\\]", port in proptest::option::of(1..=65535_u16), tls: bool,
+        ) {
+            let authority = port.map_or(host.clone(), |port| format!("{host}:{port}"));
+            let value = |text: String| HeaderValue::try_from(text).expect("text");
+            let origin = format!("{}://{}", if tls { "https" } else { "http" }, authority.to_ascii_lowercase());
+            let own = HeaderMap::from_iter([(HOST, value(authority.clone())), (ORIGIN, value(origin.clone()))]);
+            prop_assert!(!is_cross_site(&own));
+            let foreign = HeaderMap::from_iter([(HOST, value(authority)), (ORIGIN, value(format!("{origin}0")))]);
+            prop_assert!(is_cross_site(&foreign));
+        }
+
+        #[test]
+        fn no_domain_of_others_is_this_host(name in "([a-z0-9-]{1,8}\\.){0,3}[a-z]{1,8}", port in "(:[0-9]{1,5})?") {
+            let own = ["localhost", "box", "box.local", "box.lan", "box.home.arpa"];
+            let headers = HeaderMap::from_iter([(HOST, HeaderValue::try_from(name.clone() + &port).expect("text"))]);
+            prop_assert_eq!(names_this_host(&headers, "Box"), own.contains(&name.as_str()));
+        }
     }
 }

@@ -85,3 +85,80 @@ pub(crate) fn share_across_sites(response: &mut WebResponse) {
     set(response, ACCESS_CONTROL_ALLOW_HEADERS, "Content-Encoding, Content-Type");
     set(response, RESOURCE_POLICY, "cross-origin");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header<'a>(response: &'a WebResponse, name: &str) -> Option<&'a str> {
+        let mut values = response.headers().get_all(name).iter();
+        let value = values.next().map(|value| value.to_str().expect("text"));
+        assert_eq!(values.next(), None, "{name} is there once");
+        value
+    }
+
+    #[test]
+    fn no_answer_is_cached_framed_sniffed_or_read_by_other_sites() {
+        for response in [
+            text(StatusCode::OK, "text/plain", "a"),
+            json(StatusCode::OK, &json!({})),
+            refuse(StatusCode::NOT_FOUND, "no such page"),
+            refuse_method("GET"),
+            html(String::new()),
+            report(String::new()),
+        ] {
+            for (name, value) in [
+                ("cache-control", "no-store"),
+                ("x-content-type-options", "nosniff"),
+                ("x-frame-options", "DENY"),
+                ("referrer-policy", "no-referrer"),
+                ("cross-origin-resource-policy", "same-origin"),
+            ] {
+                assert_eq!(header(&response, name), Some(value), "{name}");
+            }
+            assert_eq!(header(&response, "access-control-allow-origin"), None);
+            let policy = header(&response, "content-security-policy").expect("a policy");
+            assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+        }
+    }
+
+    #[test]
+    fn a_page_loads_from_this_server_only_and_a_report_has_no_origin() {
+        let policy = |response: &WebResponse| header(response, "content-security-policy").map(str::to_owned);
+        let page = policy(&html(String::new())).expect("a policy");
+        assert!(page.starts_with("default-src 'none';") && !page.contains("sandbox"), "{page}");
+        let report = policy(&report(String::new())).expect("a policy");
+        assert!(report.starts_with("sandbox allow-scripts;") && !report.contains("allow-same-origin"), "{report}");
+    }
+
+    #[test]
+    fn a_refusal_has_its_reason_and_whether_to_come_back() {
+        for (status, retry) in [
+            (StatusCode::SERVICE_UNAVAILABLE, Some("10")),
+            (StatusCode::TOO_MANY_REQUESTS, Some("10")),
+            (StatusCode::NOT_FOUND, None),
+            (StatusCode::GONE, None),
+        ] {
+            let response = refuse(status, "a \"reason\"");
+            assert_eq!((response.status(), header(&response, "retry-after")), (status, retry));
+            assert_eq!(header(&response, "content-type"), Some("application/json; charset=utf-8"));
+            assert_eq!(response.body().text_length(), Some(r#"{"error":"a \"reason\""}"#.len() as u64));
+        }
+    }
+
+    #[test]
+    fn a_refused_method_is_answered_with_the_possible_ones() {
+        let response = refuse_method("GET, HEAD");
+        assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(header(&response, "allow"), Some("GET, HEAD"));
+    }
+
+    #[test]
+    fn a_shared_answer_is_readable_by_pages_of_any_site() {
+        let mut response = text(StatusCode::OK, "text/plain", "");
+        share_across_sites(&mut response);
+        assert_eq!(header(&response, "access-control-allow-origin"), Some("*"));
+        assert_eq!(header(&response, "cross-origin-resource-policy"), Some("cross-origin"));
+        assert_eq!(header(&response, "access-control-allow-credentials"), None, "no cookies");
+    }
+}

@@ -84,6 +84,8 @@ impl<'a> Query<'a> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -117,5 +119,53 @@ mod tests {
         assert_eq!((query.value("session"), query.number("bytes"), query.value("size")), (Some(""), None, None));
         let long = format!("cors={}", "x".repeat(MAX_QUERY));
         assert_eq!(Query::new(Some(&long)).value("cors"), None);
+    }
+
+    #[test]
+    fn each_destination_has_its_methods() {
+        for (path, methods) in [
+            ("/", "GET, HEAD"),
+            ("/api/session", "GET, HEAD, POST"),
+            ("/api/ping", "GET, HEAD"),
+            ("/api/download", "GET, HEAD"),
+            ("/api/upload", "POST"),
+            ("/api/result", "POST"),
+            ("/garbage", "GET, HEAD, OPTIONS"),
+            ("/empty", "GET, HEAD, POST, OPTIONS"),
+            ("/getIP", "GET, HEAD, OPTIONS"),
+            ("/history", "GET, HEAD"),
+            ("/history/compare", "GET, HEAD"),
+            ("/history/trend", "GET, HEAD"),
+            ("/history/results", "GET, HEAD"),
+        ] {
+            assert_eq!(Route::of_path(path).map(Route::methods), Some(methods), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_query_is_read_up_to_its_longest_length() {
+        for (length, is_read) in [(MAX_QUERY, true), (MAX_QUERY + 1, false)] {
+            let query = format!("a=1&b={}", "x".repeat(length - "a=1&b=".len()));
+            assert_eq!(Query::new(Some(&query)).number("a"), is_read.then_some(1), "{length}");
+        }
+        assert_eq!(Query::new(None).value("a"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_parameter_of_a_name_counts(pairs in proptest::collection::vec(("[a-c]{0,2}", "[a-z0-9=%]{0,4}"), 0..8)) {
+            let text = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join("&");
+            for name in ["a", "b", "ab", "c"] {
+                let first = pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+                prop_assert_eq!(Query::new(Some(&text)).value(name), first, "{} in {}", name, text);
+            }
+        }
+
+        #[test]
+        fn any_number_is_read_and_nothing_else(number: u64, text in "[0-9]{0,3}[a-z.-]{1,2}[0-9]{0,3}|[1-9][0-9]{20,29}") {
+            let query = format!("good={number}&bad={text}");
+            let query = Query::new(Some(&query));
+            prop_assert_eq!((query.number("good"), query.number("bad")), (Some(number), None));
+        }
     }
 }
