@@ -32,5 +32,7 @@ mod session;
 mod session_table;
 #[cfg(test)]
 mod test_support;
+#[cfg(test)]
+mod tests;
 
 pub use server::{BoundWebService, RunningWebService, WebError, WebObserver, WebOptions};
