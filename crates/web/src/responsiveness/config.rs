@@ -253,6 +253,39 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_url_is_read_up_to_its_longest_length() {
+        let of_length = |length: usize| format!("https://a/{}", "x".repeat(length - "https://a/".len()));
+        assert!(HttpsUrl::parse_configuration(&of_length(MAX_URL)).is_ok());
+        let refused = HttpsUrl::parse_configuration(&of_length(MAX_URL + 1)).expect_err("too long");
+        assert!(refused.ends_with("is longer than 2048 bytes") && refused.len() < 200, "shortened: {refused}");
+    }
+
+    #[test]
+    fn keys_of_the_draft_precede_those_before_it() {
+        let text = r#"{"version":1,"urls":{"small_download_url":"https://a.example:4043/new",
+            "small_https_download_url":"https://b.example/old","large_download_url":"https://a.example:4043/l",
+            "https_upload_url":"https://a.example:4043/u"}}"#;
+        let objects = parse(text.as_bytes(), &url("https://a.example:4043"), &[]).expect("valid");
+        assert_eq!((objects.small.as_str(), objects.upload.as_str(), objects.ignored_endpoint), ("/new", "/u", None));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_url_is_written_as_it_was_read(
+            host in "[a-z][a-z0-9-]{0,8}(\\.[a-z]{1,5}){0,2}|\\[2001:db8::[0-9a-f]{1,4}\\]",
+            port in proptest::option::of(1..=u16::MAX),
+            path in "/[a-z0-9._~-]{1,9}(/[a-z]{0,3})?(\\?[a-z]=[0-9/]{0,3})?",
+        ) {
+            let authority = port.map_or(host.clone(), |port| format!("{host}:{port}"));
+            let read = url(&format!("https://{authority}{path}"));
+            proptest::prop_assert_eq!((read.port.get(), &read.path), (port.unwrap_or(443), &path));
+            proptest::prop_assert!(!read.host.contains(['[', ']']), "{}", read.host);
+            let again = url(&format!("https://{}{}", read.authority(), read.path));
+            proptest::prop_assert_eq!(again, read);
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn any_configuration_is_usable_or_refused(

@@ -18,6 +18,8 @@ mod server;
 mod service;
 mod stream_io;
 mod test;
+#[cfg(test)]
+mod tests;
 
 pub use config::HttpsUrl;
 pub use server::{BoundResponsivenessService, ResponsivenessOptions, ResponsivenessServerError};

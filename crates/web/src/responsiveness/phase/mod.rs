@@ -1,5 +1,8 @@
 //! One loaded phase: connections are added until goodput, and then responsiveness, are stable.
 
+#[cfg(test)]
+mod tests;
+
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -319,25 +322,4 @@ impl<'a> RunningPhase<'a> {
 /// Answered probes since this time.
 fn since<T: Copy>(probes: &[TimedProbe<T>], from: MonotonicTime) -> Vec<T> {
     probes.iter().rev().take_while(|(at, _)| *at >= from).filter_map(|(_, probe)| *probe).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn confidence_is_that_of_the_draft() {
-        let after = |figures: &[f64]| {
-            let mut stage = StageState::default();
-            for figure in figures {
-                stage.push(*figure, Duration::from_secs(20));
-            }
-            (stage.confidence(), stage.is_over)
-        };
-        assert_eq!(after(&[1e8; 3]), (Confidence::Low, false));
-        assert_eq!(after(&[1e8; 6]), (Confidence::Medium, false));
-        assert_eq!(after(&[1e8; 7]), (Confidence::High, true));
-        let doubling: Vec<f64> = (0..20).map(|interval| 2_f64.powi(interval)).collect();
-        assert_eq!(after(&doubling), (Confidence::Medium, true));
-    }
 }
