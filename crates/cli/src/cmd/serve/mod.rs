@@ -69,40 +69,59 @@ pub(crate) fn run(arguments: &ServeArguments) -> ExitStatus {
 
 fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<ExitStatus> {
     #[cfg(feature = "web")]
-    let web = match arguments.web.map(|address| web::BoundWebPage::bind(address, arguments)).transpose() {
-        Ok(web) => web,
-        Err(problem) => {
-            console::error(&problem, None);
-            return Ok(ExitStatus::Unable);
-        }
-    };
+    let web = arguments.web.map(|address| web::BoundWebPage::bind(address, arguments));
+    #[cfg(feature = "web")]
+    let Some(web) = succeeded(web.transpose()) else { return Ok(ExitStatus::Unable) };
     #[cfg(feature = "responsiveness")]
     let responsiveness =
         arguments.responsiveness.map(|address| responsiveness::BoundResponsiveness::bind(address, arguments));
     #[cfg(feature = "responsiveness")]
-    let responsiveness = match responsiveness.transpose() {
-        Ok(responsiveness) => responsiveness,
-        Err(problem) => {
-            console::error(&problem, None);
-            return Ok(ExitStatus::Unable);
-        }
-    };
+    let Some(responsiveness) = succeeded(responsiveness.transpose()) else { return Ok(ExitStatus::Unable) };
     let stop = InterruptSignals::install()?;
     let port = Port::new(server.address().port()).unwrap_or(Port::IPERF3);
-    let firewall = FirewallGuard::open_if(arguments.open_firewall, port, console::note)?;
-    let reflector = server.reflector_port().filter(|reflector| *reflector != port);
-    #[cfg(feature = "quic")]
-    let quic_firewall = match arguments.quic_port {
-        Some(port) => Some(FirewallGuard::open_if(arguments.open_firewall, port, console::note)?),
-        None => None,
-    };
-    let stamp_firewall = match reflector {
-        Some(port) => Some(FirewallGuard::open_if(arguments.open_firewall, port, console::note)?),
-        None => None,
-    };
+    let firewall = open_firewall(arguments, &server, port)?;
     if let Some(user) = &arguments.user {
         process::drop_privileges(user)?;
     }
+    announce(&server, port);
+    #[cfg(feature = "web")]
+    let web = web.map(|web| web.start(&server, arguments));
+    #[cfg(feature = "web")]
+    let Some(_web) = succeeded(web.transpose()) else { return Ok(ExitStatus::Unable) };
+    #[cfg(feature = "responsiveness")]
+    let responsiveness = responsiveness.map(|bound| bound.start(&server));
+    #[cfg(feature = "responsiveness")]
+    let Some(_responsiveness) = succeeded(responsiveness.transpose()) else { return Ok(ExitStatus::Unable) };
+    let result = server.run(Some(&stop), &ServeObserver { json: arguments.json });
+    firewall.into_iter().for_each(|guard| guard.close(console::note));
+    Ok(match result {
+        Ok(()) => ExitStatus::Success,
+        Err(error) => {
+            console::error(&error.to_string(), error.advice());
+            ExitStatus::Unable
+        }
+    })
+}
+
+/// Result of a step without which nothing is served; `None` after printing its problem.
+#[cfg(any(feature = "web", feature = "responsiveness"))]
+fn succeeded<T>(step: Result<T, String>) -> Option<T> {
+    step.inspect_err(|problem| console::error(problem, None)).ok()
+}
+
+/// Opens the ports of the server in the firewall, if the user wants that.
+fn open_firewall(arguments: &ServeArguments, server: &Server, port: Port) -> linerate_sys::Result<Vec<FirewallGuard>> {
+    #[cfg(feature = "quic")]
+    let quic = arguments.quic_port;
+    #[cfg(not(feature = "quic"))]
+    let quic = None;
+    let reflector = server.reflector_port().filter(|reflector| *reflector != port);
+    let ports = [Some(port), quic, reflector].into_iter().flatten();
+    ports.map(|port| FirewallGuard::open_if(arguments.open_firewall, port, console::note)).collect()
+}
+
+/// Prints clients, ports and key of the server.
+fn announce(server: &Server, port: Port) {
     console::note(&format!(
         "linerate {} serves {} on port {port} (TCP and UDP){}{}; Ctrl-C stops it",
         env!("CARGO_PKG_VERSION"),
@@ -113,40 +132,6 @@ fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<Exi
     if let Some(pin) = server.tls_pin() {
         console::note(&format!("clients recognize this server by --tls-pin {pin}"));
     }
-    #[cfg(feature = "web")]
-    let web = web.map(|web| web.start(&server, arguments)).transpose();
-    #[cfg(feature = "web")]
-    let _web = match web {
-        Ok(web) => web,
-        Err(problem) => {
-            console::error(&problem, None);
-            return Ok(ExitStatus::Unable);
-        }
-    };
-    #[cfg(feature = "responsiveness")]
-    let _responsiveness = match responsiveness.map(|bound| bound.start(&server)).transpose() {
-        Ok(running) => running,
-        Err(problem) => {
-            console::error(&problem, None);
-            return Ok(ExitStatus::Unable);
-        }
-    };
-    let result = server.run(Some(&stop), &ServeObserver { json: arguments.json });
-    firewall.close(console::note);
-    #[cfg(feature = "quic")]
-    if let Some(firewall) = quic_firewall {
-        firewall.close(console::note);
-    }
-    if let Some(firewall) = stamp_firewall {
-        firewall.close(console::note);
-    }
-    Ok(match result {
-        Ok(()) => ExitStatus::Success,
-        Err(error) => {
-            console::error(&error.to_string(), error.advice());
-            ExitStatus::Unable
-        }
-    })
 }
 
 fn server_options(arguments: &ServeArguments) -> Result<ServerOptions, Error> {
