@@ -178,6 +178,26 @@ impl LineRequest {
     }
 
     fn add_arguments(&self, words: &mut Vec<String>) {
+        self.add_link_arguments(words);
+        self.add_traffic_arguments(words);
+        let flags = [
+            ("trust-marks", self.trust_marks),
+            ("per-flow", self.per_flow),
+            ("nat", self.nat == Some(true)),
+            ("no-nat", self.nat == Some(false)),
+            ("variable", self.variable),
+            ("oversubscribe", self.oversubscribe),
+            ("per-host", self.per_host),
+            ("wash", self.wash),
+            ("restore-dscp", self.restore_dscp),
+            ("store-dscp", self.store_dscp),
+            ("ack-filter", self.ack_filter),
+        ];
+        words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| format!("--{name}")));
+    }
+
+    /// Adds the options of the link: its rates, its frames and its round trips.
+    fn add_link_arguments(&self, words: &mut Vec<String>) {
         let mut pair = |name: &str, value: String| words.extend([format!("--{name}"), value]);
         for (name, rate) in [("up", self.up), ("down", self.down)] {
             if let Some(rate) = rate {
@@ -211,6 +231,11 @@ impl LineRequest {
         if let Some(mtu) = self.route_mtu {
             pair("route-mtu", mtu.get().to_string());
         }
+    }
+
+    /// Adds the options of its traffic: priorities, queues per direction, and classes.
+    fn add_traffic_arguments(&self, words: &mut Vec<String>) {
+        let mut pair = |name: &str, value: String| words.extend([format!("--{name}"), value]);
         for selection in &self.interactive {
             pair("interactive", selection.to_string());
         }
@@ -239,20 +264,6 @@ impl LineRequest {
         if let Some(file) = &self.class_file {
             pair("classes", file.path().to_string_lossy().into_owned());
         }
-        let flags = [
-            ("trust-marks", self.trust_marks),
-            ("per-flow", self.per_flow),
-            ("nat", self.nat == Some(true)),
-            ("no-nat", self.nat == Some(false)),
-            ("variable", self.variable),
-            ("oversubscribe", self.oversubscribe),
-            ("per-host", self.per_host),
-            ("wash", self.wash),
-            ("restore-dscp", self.restore_dscp),
-            ("store-dscp", self.store_dscp),
-            ("ack-filter", self.ack_filter),
-        ];
-        words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| format!("--{name}")));
     }
 
     /// The line, on an interface with this MTU. No packet is larger than the route allows.
