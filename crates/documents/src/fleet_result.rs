@@ -4,6 +4,7 @@
 use linerate_units::WallTime;
 use serde::{Deserialize, Serialize};
 
+pub use crate::fleet_test_kind::FleetTestKind;
 use crate::run::{RunDocument, RunFigure};
 
 /// Version of this document's schema.
@@ -20,7 +21,8 @@ pub struct FleetResult {
     /// Name of the task of the description; `test` or `probe` of a monitor.
     pub task: String,
     /// Type of the test: `throughput`, `diagnose`, `load`, `rtt`, ….
-    pub test: String,
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub test: FleetTestKind,
     /// Name of the address whose agent started the test. Up is away from it.
     pub source: String,
     /// Name of the other address.
@@ -110,12 +112,17 @@ impl SessionOutcome {
 impl FleetResult {
     /// Result of a test that was not started, without a reason.
     #[must_use]
-    pub fn unstarted(task: &str, test: &str, [source, destination]: [&str; 2], at: WallTime) -> Self {
+    pub fn unstarted(
+        task: &str,
+        test: impl Into<FleetTestKind>,
+        [source, destination]: [&str; 2],
+        at: WallTime,
+    ) -> Self {
         Self {
             schema: SCHEMA,
             id: Self::identity(task, source, destination, at),
             task: task.to_owned(),
-            test: test.to_owned(),
+            test: test.into(),
             source: source.to_owned(),
             destination: destination.to_owned(),
             publisher: None,

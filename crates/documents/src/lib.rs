@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod environment;
 pub mod fleet_report;
 pub mod fleet_result;
+mod fleet_test_kind;
 pub mod host_check;
 #[cfg(test)]
 mod json_schema;

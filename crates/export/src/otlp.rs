@@ -149,7 +149,7 @@ fn pair_attributes(result: &FleetResult) -> Vec<Value> {
         text("linerate.source", &result.source),
         text("linerate.destination", &result.destination),
         text("linerate.task", &result.task),
-        text("linerate.test", &result.test),
+        text("linerate.test", result.test.name()),
     ]
 }
 

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use linerate_documents::fleet_result::FleetTestKind;
+
 use crate::description::FleetDescription;
 use crate::sessions::{self, SessionDirections, TestSession};
 
@@ -17,8 +19,8 @@ pub fn session_command(description: &FleetDescription, session: &TestSession) ->
     let time = seconds(sessions::transfer_time(test));
     let mut command: Vec<String> = Vec::new();
     let mut add = |words: &[&str]| command.extend(words.iter().map(|word| (*word).to_owned()));
-    match &*session.kind {
-        "throughput" => {
+    match &session.kind {
+        FleetTestKind::Throughput => {
             let streams = test.spec.parallel.unwrap_or(1).to_string();
             add(&["test", address, "-t", &time, "-P", &streams]);
             add(direction(session));
@@ -29,8 +31,8 @@ pub fn session_command(description: &FleetDescription, session: &TestSession) ->
                 add(&["--window", &size.to_string()]);
             }
         }
-        "load" => add(&["load", address, "-t", &time, "--idle", &time]),
-        "diagnose" => add(&["diagnose", address, "--", "-t", time.trim_end_matches('s')]),
+        FleetTestKind::Load => add(&["load", address, "-t", &time, "--idle", &time]),
+        FleetTestKind::Diagnose => add(&["diagnose", address, "--", "-t", time.trim_end_matches('s')]),
         _ => add(&["path", address, "--no-capacity", "--count", &LIGHT_PACKETS.to_string()]),
     }
     Some(command)

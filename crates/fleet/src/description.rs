@@ -6,6 +6,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
+use linerate_documents::fleet_result::FleetTestKind;
 use linerate_units::{BitRate, parse};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
@@ -202,9 +203,9 @@ pub struct ExcludedPairs {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestEntry {
-    /// Type: `throughput`, `diagnose`, `load`, `latency`, `latencybg`, `rtt`, `trace` or `mtu`.
+    /// Type.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: FleetTestKind,
     /// Parameters.
     pub spec: TestParameters,
     /// Free entries.

@@ -3,6 +3,7 @@
 use core::time::Duration;
 use std::sync::Arc;
 
+use linerate_documents::fleet_result::FleetTestKind;
 use linerate_units::{BitRate, display};
 use serde::Serialize;
 
@@ -38,13 +39,14 @@ pub enum TestWeight {
 }
 
 impl TestWeight {
-    /// Weight of a type of tests; `None` for one that linerate does not run.
+    /// Weight of a kind of tests; `None` for one that linerate does not run.
     #[must_use]
-    pub fn of_type(name: &str) -> Option<Self> {
-        match name {
-            "throughput" | "diagnose" | "load" => Some(Self::Exclusive),
-            "latency" | "latencybg" | "rtt" | "trace" | "mtu" => Some(Self::Light),
-            _ => None,
+    pub const fn of(kind: &FleetTestKind) -> Option<Self> {
+        use FleetTestKind::{BackgroundLatency, Diagnose, Latency, Load, Mtu, Other, Rtt, Throughput, Trace};
+        match kind {
+            Throughput | Diagnose | Load => Some(Self::Exclusive),
+            Latency | BackgroundLatency | Rtt | Trace | Mtu => Some(Self::Light),
+            Other(_) => None,
         }
     }
 }
@@ -70,7 +72,7 @@ pub struct TestSession {
     /// Name of the task.
     pub task: Arc<str>,
     /// Type of the test.
-    pub kind: Arc<str>,
+    pub kind: FleetTestKind,
     /// Names of the addresses, in alphabetical order.
     pub addresses: [Arc<str>; 2],
     /// Names of their hosts.
@@ -114,9 +116,9 @@ pub(crate) fn sessions(description: &FleetDescription) -> Result<Vec<TestSession
         let owner = format!("task {name:?}");
         let group = description.groups.get(&task.group).ok_or_else(|| unknown(&owner, "group", &task.group))?;
         let test = description.tests.get(&task.test).ok_or_else(|| unknown(&owner, "test", &task.test))?;
-        let (task_name, kind): (Arc<str>, Arc<str>) = (name.as_str().into(), test.kind.as_str().into());
+        let task_name: Arc<str> = name.as_str().into();
         for pair in pairs::of_group(description, &task.group, group)? {
-            sessions.push(session(description, (&task_name, task), (&kind, test), pair)?);
+            sessions.push(session(description, (&task_name, task), test, pair)?);
         }
     }
     Ok(sessions)
@@ -184,7 +186,7 @@ fn check_times(description: &FleetDescription) -> Result<(), FleetError> {
 fn session(
     description: &FleetDescription,
     (name, task): (&Arc<str>, &TaskEntry),
-    (kind, test): (&Arc<str>, &TestEntry),
+    test: &TestEntry,
     AddressPair { addresses, hosts, directions }: AddressPair,
 ) -> Result<TestSession, FleetError> {
     let owner = || format!("test {:?}", task.test);
@@ -194,7 +196,7 @@ fn session(
     let (weight, duration, transfer) = extent(test, directions).ok_or_else(|| {
         let reason = format!(
             "linerate has no test {:?}; it runs throughput, diagnose and load, and latency, latencybg, rtt, trace and mtu",
-            test.kind
+            test.kind.name()
         );
         FleetError::unusable(owner(), reason)
     })?;
@@ -208,7 +210,7 @@ fn session(
     let mut session = TestSession {
         identity: hash(&[name, &addresses[0], &addresses[1]]),
         task: Arc::clone(name),
-        kind: Arc::clone(kind),
+        kind: test.kind.clone(),
         addresses,
         hosts,
         starter: 0,
@@ -232,11 +234,15 @@ fn extent(test: &TestEntry, directions: SessionDirections) -> Option<(TestWeight
     let each = transfer_time(test);
     let runs = if test.spec.parallel > Some(1) { 2 } else { 1 };
     let count = if directions == SessionDirections::Both { 2 * runs } else { runs };
-    Some(match test.kind.as_str() {
-        "throughput" => (TestWeight::Exclusive, (each + TRANSFER_OVERHEAD) * count, each * count),
-        "diagnose" => (TestWeight::Exclusive, PATH_MEASUREMENT + (each + TRANSFER_OVERHEAD) * count, each * count),
-        "load" => (TestWeight::Exclusive, each * LOAD_PHASES + TRANSFER_OVERHEAD, each * (LOAD_PHASES - 1)),
-        other => (TestWeight::of_type(other)?, each, Duration::ZERO),
+    Some(match &test.kind {
+        FleetTestKind::Throughput => (TestWeight::Exclusive, (each + TRANSFER_OVERHEAD) * count, each * count),
+        FleetTestKind::Diagnose => {
+            (TestWeight::Exclusive, PATH_MEASUREMENT + (each + TRANSFER_OVERHEAD) * count, each * count)
+        }
+        FleetTestKind::Load => {
+            (TestWeight::Exclusive, each * LOAD_PHASES + TRANSFER_OVERHEAD, each * (LOAD_PHASES - 1))
+        }
+        other => (TestWeight::of(other)?, each, Duration::ZERO),
     })
 }
 

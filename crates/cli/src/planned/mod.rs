@@ -8,7 +8,7 @@ mod wait;
 
 use std::time::Duration;
 
-use linerate_documents::fleet_result::{FleetResult, ResultHost, SessionOutcome};
+use linerate_documents::fleet_result::{FleetResult, FleetTestKind, ResultHost, SessionOutcome};
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunFigure, RunResult};
 use linerate_model::route::PathHop;
 use linerate_model::summary::DurationDistribution;
@@ -25,7 +25,7 @@ pub(crate) struct PlannedTest {
     /// Name of the task.
     pub(crate) task: String,
     /// Type of the test.
-    pub(crate) test: String,
+    pub(crate) test: FleetTestKind,
     /// Name of this host.
     pub(crate) source: String,
     /// Name of the other host.
@@ -61,7 +61,7 @@ impl PlannedTest {
             host: run.as_ref().map(ResultHost::of),
             route,
             run: run.filter(|_| !self.is_light).map(Box::new),
-            ..FleetResult::unstarted(&self.task, &self.test, ends, self.at)
+            ..FleetResult::unstarted(&self.task, self.test.clone(), ends, self.at)
         }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn any_result() -> impl Strategy<Value = FleetResult> {
         |(texts, at_unix_ns, outcome, figures, run, reason)| {
             let [id, task, test, source, destination, verdict] = <[String; 6]>::try_from(texts).expect("six texts");
             let at = WallTime::from_unix(core::time::Duration::from_nanos(at_unix_ns));
-            let unstarted = FleetResult::unstarted(&task, &test, [&source, &destination], at);
+            let unstarted = FleetResult::unstarted(&task, test, [&source, &destination], at);
             FleetResult { id, outcome, reason, verdict, figures, run, ..unstarted }
         },
     )

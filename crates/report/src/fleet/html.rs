@@ -235,7 +235,7 @@ fn push_state(html: &mut String, state: &CellState<'_>, whole: &[&FleetResult]) 
     html.push_fmt(format_args!(
         "<li><time>{}</time> <i>{}</i> {}",
         escaped(&time),
-        escaped(&result.test),
+        escaped(result.test.name()),
         escaped(&short(state))
     ));
     if let Some(index) = whole.iter().position(|known| known.id == result.id) {

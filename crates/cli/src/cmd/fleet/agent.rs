@@ -210,7 +210,7 @@ pub(super) fn planned(start: &SessionStart<'_>) -> PlannedTest {
     let session = start.session;
     PlannedTest {
         task: session.task.to_string(),
-        test: session.kind.to_string(),
+        test: session.kind.clone(),
         source: session.starter_address().to_owned(),
         destination: session.other_address().to_owned(),
         at: start.at,

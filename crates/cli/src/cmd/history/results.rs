@@ -90,7 +90,7 @@ fn rows(results: &[FleetResult]) -> Vec<ResultRow<'_>> {
     let mut hours: BTreeMap<(u64, &str, &str, &str), Vec<&FleetResult>> = BTreeMap::new();
     let mut rows = Vec::new();
     for result in results {
-        if TestWeight::of_type(&result.test) == Some(TestWeight::Light) {
+        if TestWeight::of(&result.test) == Some(TestWeight::Light) {
             let key = (result.at_unix_ns / HOUR_NS, &*result.source, &*result.destination, &*result.task);
             hours.entry(key).or_default().push(result);
         } else {
@@ -184,7 +184,7 @@ fn table(rows: &[ResultRow<'_>], style: TextStyle) -> String {
     };
     let width = |texts: &[String]| texts.iter().map(|text| text.chars().count()).max().unwrap_or(0).max(5);
     let (tests, pairs) =
-        (column(&|one| one.test.clone()), column(&|one| format!("{} -> {}", one.source, one.destination)));
+        (column(&|one| one.test.to_string()), column(&|one| format!("{} -> {}", one.source, one.destination)));
     let (test_width, pair_width) = (width(&tests), width(&pairs));
     let remaining = usize::from(style.width.get()).saturating_sub(16 + 2 + test_width + 2 + pair_width + 2);
     let is_narrow = remaining < MIN_RESULT_WIDTH;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use linerate_documents::fleet_result::FleetTestKind;
 use linerate_fleet::{CalendarExpression, QuietHours};
 use linerate_units::{ByteCount, Port};
 
@@ -90,14 +91,14 @@ pub(super) enum MonitorTest {
 
 impl MonitorArguments {
     /// Command line of a test, and its type.
-    pub(super) fn test_words(&self, host: &str) -> (Vec<String>, &'static str) {
+    pub(super) fn test_words(&self, host: &str) -> (Vec<String>, FleetTestKind) {
         let (time, port) = (format!("{}s", self.time.as_secs().max(1)), self.port.get().to_string());
         let (words, kind): (Vec<&str>, _) = match self.test {
-            MonitorTest::Test => (vec!["test", host, "-p", &port, "-P", "1", "-t", &time], "throughput"),
+            MonitorTest::Test => (vec!["test", host, "-p", &port, "-P", "1", "-t", &time], FleetTestKind::Throughput),
             MonitorTest::Diagnose => {
-                (vec!["diagnose", host, "-p", &port, "--", "-t", time.trim_end_matches('s')], "diagnose")
+                (vec!["diagnose", host, "-p", &port, "--", "-t", time.trim_end_matches('s')], FleetTestKind::Diagnose)
             }
-            MonitorTest::Load => (vec!["load", host, "-p", &port, "-t", &time], "load"),
+            MonitorTest::Load => (vec!["load", host, "-p", &port, "-t", &time], FleetTestKind::Load),
         };
         (words.into_iter().map(str::to_owned).collect(), kind)
     }

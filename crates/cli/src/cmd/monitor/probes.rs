@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use jiff::Timestamp;
-use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
+use linerate_documents::fleet_result::{FleetResult, FleetTestKind, SessionOutcome};
 use linerate_fleet::{HopChange, hop_changes};
 use linerate_sys::clock::realtime_now;
 use linerate_units::{WallTime, display};
@@ -109,7 +109,7 @@ impl Monitor<'_> {
 fn planned(source: &str, host: &str, at: WallTime) -> PlannedTest {
     PlannedTest {
         task: PROBE_TASK.to_owned(),
-        test: "rtt".to_owned(),
+        test: FleetTestKind::Rtt,
         source: source.to_owned(),
         destination: host.to_owned(),
         at,

@@ -2,6 +2,7 @@
 
 use std::sync::PoisonError;
 
+use linerate_documents::fleet_result::FleetTestKind;
 use linerate_sys::clock::realtime_now;
 use linerate_units::{WallTime, display};
 
@@ -91,10 +92,10 @@ impl Monitor<'_> {
         self.keeper.keep(&self.planned(host, at, kind).skipped(reason));
     }
 
-    fn planned(&self, host: &str, at: WallTime, kind: &str) -> PlannedTest {
+    fn planned(&self, host: &str, at: WallTime, kind: FleetTestKind) -> PlannedTest {
         PlannedTest {
             task: TEST_TASK.to_owned(),
-            test: kind.to_owned(),
+            test: kind,
             source: self.source.clone(),
             destination: host.to_owned(),
             at,

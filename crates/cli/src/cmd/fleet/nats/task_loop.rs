@@ -104,7 +104,7 @@ impl TaskLoop<'_> {
         let test = self.agent.description.tasks.get(&task.task).map(|entry| entry.test.clone());
         let record = PlannedTest {
             task: task.task.clone(),
-            test: test.unwrap_or_else(|| "unknown".to_owned()),
+            test: test.map_or_else(|| "unknown".into(), Into::into),
             source: self.agent.address.to_owned(),
             destination: other.clone(),
             at: realtime_now(),
