@@ -37,4 +37,4 @@ pub use holm::holm;
 pub use quantity::{SignedDifference, StatisticalQuantity};
 pub use random::SeededRandom;
 pub use sample::{BlockSample, DEFAULT_BLOCK, SampleStatistic};
-pub use summary::{SampleSummary, percentile};
+pub use summary::{SampleSummary, ordered_percentile, percentile};

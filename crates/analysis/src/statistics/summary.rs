@@ -73,13 +73,27 @@ impl<Q: StatisticalQuantity> SampleSummary<Q> {
 /// largest for a share above one. `None` without samples.
 #[must_use]
 pub fn percentile<Q: StatisticalQuantity>(samples: &[Q], share: Ratio) -> Option<Q> {
-    let sorted = sorted_numbers(samples);
-    (!sorted.is_empty()).then(|| Q::from_number(sorted[rank_of(sorted.len(), share.get())]))
+    let mut numbers = numbers(samples);
+    let rank = rank_of(numbers.len(), share.get());
+    (!numbers.is_empty()).then(|| Q::from_number(*numbers.select_nth_unstable_by(rank, f64::total_cmp).1))
+}
+
+/// The [`percentile`] by nearest rank of values with an order of their own, which need not be a quantity.
+#[must_use]
+pub fn ordered_percentile<T: Ord + Copy>(values: impl IntoIterator<Item = T>, share: Ratio) -> Option<T> {
+    let mut values: Vec<T> = values.into_iter().collect();
+    let rank = rank_of(values.len(), share.get());
+    (!values.is_empty()).then(|| *values.select_nth_unstable(rank).1)
+}
+
+/// Numbers of the samples, without NaN.
+fn numbers<Q: StatisticalQuantity>(samples: &[Q]) -> Vec<f64> {
+    samples.iter().map(|sample| sample.number()).filter(|n| n.is_finite()).collect()
 }
 
 /// Numbers of the samples, sorted, without NaN.
 pub(super) fn sorted_numbers<Q: StatisticalQuantity>(samples: &[Q]) -> Vec<f64> {
-    let mut numbers: Vec<f64> = samples.iter().map(|sample| sample.number()).filter(|n| n.is_finite()).collect();
+    let mut numbers = numbers(samples);
     numbers.sort_unstable_by(f64::total_cmp);
     numbers
 }
@@ -169,7 +183,10 @@ mod tests {
             samples in proptest::collection::vec(0.0..1e9_f64, 1..200), percent in 0_u32..=100
         ) {
             let share = f64::from(percent) / 100.0;
-            let value = percentile(&samples, Ratio::new(share).expect("a share")).expect("not empty");
+            let share_of_samples = Ratio::new(share).expect("a share");
+            let value = percentile(&samples, share_of_samples).expect("not empty");
+            let whole = samples.iter().map(|sample| sample.to_bits());
+            prop_assert_eq!(ordered_percentile(whole, share_of_samples).map(f64::from_bits), Some(value));
             let count = |keep: &dyn Fn(f64) -> bool| samples.iter().filter(|sample| keep(**sample)).count();
             let needed = |below: usize| below as f64 >= share * samples.len() as f64 - 1e-6;
             prop_assert!(needed(count(&|sample| sample <= value)));

@@ -4,6 +4,9 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
+use linerate_analysis::statistics::percentile;
+use linerate_units::Ratio;
+
 use super::reduce::{ReducedSeries, SliceCount, extremes, means};
 use crate::presentation::{ChartPhase, Smoothing, TimeSeries, as_f64, median_interval};
 
@@ -142,15 +145,13 @@ fn smooth_stretch(stretch: &[(u64, f64)], smoothing: Smoothing, values: &mut Vec
             sum -= around.pop_front().unwrap_or_default();
             from += 1;
         }
-        let mean = || sum / as_f64(around.len().max(1) as u64);
-        values.push(Some(if smoothing.is_median { median(&around) } else { mean() }));
+        let mean = sum / as_f64(around.len().max(1) as u64);
+        values.push(if smoothing.is_median { median(&mut around) } else { Some(mean) });
     }
 }
 
-fn median(values: &VecDeque<f64>) -> f64 {
-    let mut values: Vec<f64> = values.iter().copied().collect();
-    let middle = values.len() / 2;
-    if values.is_empty() { 0.0 } else { *values.select_nth_unstable_by(middle, f64::total_cmp).1 }
+fn median(values: &mut VecDeque<f64>) -> Option<f64> {
+    percentile(values.make_contiguous(), Ratio::from_percent(50.0)?)
 }
 
 #[cfg(test)]

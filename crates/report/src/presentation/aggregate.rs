@@ -4,7 +4,9 @@ use linerate_model::direction::Direction;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use linerate_analysis::statistics::ordered_percentile;
 use linerate_documents::run::{ChartPanel, SampleSeries};
+use linerate_units::Ratio;
 
 use super::charts::{ChartPhase, TimeSeries};
 use super::direction_label;
@@ -144,9 +146,8 @@ fn add(
 
 /// Usual interval between samples: the median.
 pub(crate) fn median_interval(times: &[u64]) -> Option<u64> {
-    let mut distances: Vec<u64> = times.windows(2).filter_map(|pair| pair[1].checked_sub(pair[0])).collect();
-    let middle = distances.len() / 2;
-    (!distances.is_empty()).then(|| *distances.select_nth_unstable(middle).1)
+    let distances = times.windows(2).filter_map(|pair| pair[1].checked_sub(pair[0]));
+    ordered_percentile(distances, Ratio::from_percent(50.0)?)
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use core::time::Duration;
 
+use linerate_analysis::statistics::ordered_percentile;
 use linerate_model::diagnosis::{ObservedConnection, SenderState, SocketInterval, TransferObservation};
 use linerate_model::far::HostEvidence;
 use linerate_model::limit::LimitShares;
-use linerate_units::{BitRate, ByteCount, CompactSort, Mss, Mtu, Ratio, SegmentCount};
+use linerate_units::{BitRate, ByteCount, Mss, Mtu, Ratio, SegmentCount};
 
 use super::capacity::{capacity_of, known_capacity, low_share};
 use super::counterfactual::time_in;
@@ -106,17 +107,13 @@ pub struct TransferEvidence<'o> {
     pub ended_stalls: usize,
 }
 
-/// Returns the upper median.
+/// Median by nearest rank.
 fn median<T: Ord + Copy>(values: impl IntoIterator<Item = T>) -> Option<T> {
-    let mut values: Vec<T> = values.into_iter().collect();
-    values.sort_unstable();
-    values.get(values.len() / 2).copied()
+    ordered_percentile(values, Ratio::from_percent(50.0)?)
 }
 
 fn percentile_95<T: Ord + Copy>(values: impl IntoIterator<Item = T>) -> Option<T> {
-    let mut values: Vec<T> = values.into_iter().collect();
-    values.sort_unstable();
-    values.get((values.len() * 95 / 100).min(values.len().checked_sub(1)?)).copied()
+    ordered_percentile(values, Ratio::from_percent(95.0)?)
 }
 
 /// True when the sender repairs losses for most of the second half.
@@ -181,7 +178,7 @@ impl<'o> TransferEvidence<'o> {
             largest_in_flight: senders().filter_map(in_flight_bytes).max(),
             congestion_window: median(senders().filter_map(|moment| info(moment).congestion_window)),
             shares: shares(connections),
-            unread: median_ratio(readers().flat_map(|one| steady_moments(&one.receiver)).filter_map(|moment| {
+            unread: median(readers().flat_map(|one| steady_moments(&one.receiver)).filter_map(|moment| {
                 let memory = moment.socket.memory?;
                 Ratio::of(memory.receive_allocated.as_f64(), memory.receive_buffer.as_f64())
             })),
@@ -195,7 +192,7 @@ impl<'o> TransferEvidence<'o> {
                 |connection| &connection.sender,
                 |moment| Some(moment.socket.memory?.send_buffer),
             ),
-            send_fill: median_ratio(senders().filter_map(|moment| {
+            send_fill: median(senders().filter_map(|moment| {
                 let memory = moment.socket.memory?;
                 Ratio::of(memory.send_queued.as_f64(), memory.send_buffer.as_f64())
             })),
@@ -552,10 +549,4 @@ fn share_of(values: impl Iterator<Item = bool>) -> Option<Ratio> {
     let values: Vec<bool> = values.collect();
     let count = |count: usize| SegmentCount::new(count as u64).as_f64();
     Ratio::of(count(values.iter().filter(|value| **value).count()), count(values.len()))
-}
-
-fn median_ratio(values: impl Iterator<Item = Ratio>) -> Option<Ratio> {
-    let mut values: Vec<Ratio> = values.collect();
-    values.sort_compactly_by(|one, other| one.get().total_cmp(&other.get()));
-    values.get(values.len() / 2).copied()
 }
