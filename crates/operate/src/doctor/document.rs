@@ -10,7 +10,7 @@ use linerate_units::serde::nanoseconds;
 
 use super::DoctorRequest;
 use crate::diagnose::{RunStart, TransferRequest};
-use crate::tuning::course::TuningOutcome;
+use crate::tuning::session::TuningOutcome;
 use crate::tuning::{self as tune, CompletedTuning};
 
 /// Results of a run.

@@ -26,7 +26,7 @@ use linerate_units::{MonotonicTime, StreamCount};
 use checkpoint::{DoctorCheckpoint, RunParameters};
 
 use crate::diagnose::{RunStart, path_options};
-use crate::tuning::course::{
+use crate::tuning::session::{
     DiagnosedTransfer, MeasuredPairs, TrialConsent, TrialCost, TriedGroup, TuningEnd, TuningEvent, TuningFailure,
     TuningInterface, TuningOutcome, TuningSettings,
 };
@@ -53,7 +53,7 @@ pub struct DoctorRequest {
 }
 
 /// Presenter of a guided run.
-pub trait DoctorGuide: TuningInterface {
+pub trait DoctorInterface: TuningInterface {
     /// Reports an event outside of the tuning.
     fn examined(&mut self, event: DoctorEvent<'_>);
     /// True when a question found no one to answer it.
@@ -120,14 +120,19 @@ impl DoctorReport {
 }
 
 /// Goes through all steps.
-pub fn run(request: DoctorRequest, begun: &RunStart, guide: &mut dyn DoctorGuide, stop: InterruptSignals) -> DoctorEnd {
+pub fn run(
+    request: DoctorRequest,
+    begun: &RunStart,
+    guide: &mut dyn DoctorInterface,
+    stop: InterruptSignals,
+) -> DoctorEnd {
     DoctorRun::new(request, begun, guide, stop).run()
 }
 
 /// A run that is under way.
 struct DoctorRun<'a> {
     request: DoctorRequest,
-    guide: &'a mut dyn DoctorGuide,
+    guide: &'a mut dyn DoctorInterface,
     stop: InterruptSignals,
     begun: &'a RunStart,
     checkpoint: DoctorCheckpoint,
@@ -139,7 +144,7 @@ impl<'a> DoctorRun<'a> {
     fn new(
         request: DoctorRequest,
         begun: &'a RunStart,
-        guide: &'a mut dyn DoctorGuide,
+        guide: &'a mut dyn DoctorInterface,
         stop: InterruptSignals,
     ) -> Self {
         let asked = RunParameters {
@@ -301,7 +306,7 @@ impl<'a> DoctorRun<'a> {
 
 /// Notes the steps, and keeps what is measured on the way, so that an interrupted run can go on.
 struct StepRecorder<'a> {
-    guide: &'a mut dyn DoctorGuide,
+    guide: &'a mut dyn DoctorInterface,
     checkpoint: &'a mut DoctorCheckpoint,
     steps: Vec<DoctorStep>,
     /// When the step that is under way began.

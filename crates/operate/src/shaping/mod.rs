@@ -3,7 +3,6 @@
 
 pub mod autorate;
 pub mod class_file;
-mod course;
 pub mod document;
 pub mod error;
 pub(crate) mod follow;
@@ -12,6 +11,7 @@ mod off;
 pub mod persist;
 mod record;
 pub mod selection;
+mod session;
 pub mod shaped;
 mod shaper;
 mod standing;
@@ -19,7 +19,7 @@ pub mod status;
 pub(crate) mod trials;
 pub mod verify;
 
-pub use course::{ConfirmationAnswer, SetUpRequest, ShapeEnd, ShapeEvent, ShapeGuide, script, set_up};
 pub use off::{confirm, off};
 pub use record::recorded_of;
+pub use session::{ConfirmationAnswer, SetUpRequest, ShapeEnd, ShapeEvent, ShapeInterface, script, set_up};
 pub use shaper::Shaper;

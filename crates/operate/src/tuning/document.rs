@@ -16,7 +16,7 @@ use linerate_units::{BitRate, ByteCount, Ratio, display};
 
 use serde::{Deserialize, Serialize};
 
-use super::course::{DiagnosedTransfer, TriedGroup, TuningEnd, TuningFailure, TuningOutcome, TuningRound};
+use super::session::{DiagnosedTransfer, TriedGroup, TuningEnd, TuningFailure, TuningOutcome, TuningRound};
 use crate::diagnose::{RunStart, TransferRequest};
 use crate::far::FarAddress;
 

@@ -14,7 +14,7 @@ use linerate_sys::process::own_program;
 use linerate_units::{BitRate, CompactCollect, Port, StreamCount};
 
 use super::near::NearHost;
-use super::party::{TunedHost, TunedHostError};
+use super::tuned_host::{TunedHost, TunedHostError};
 use super::{document, keeping};
 use crate::diagnose::RunStart;
 

@@ -2,7 +2,6 @@
 //! measurements confirm it.
 
 pub mod agent;
-pub mod course;
 pub mod document;
 mod far;
 pub mod given;
@@ -11,10 +10,11 @@ mod in_force;
 mod keeping;
 mod measure;
 mod near;
-mod party;
 mod protocol;
 #[cfg(test)]
 mod scratch;
+pub mod session;
+mod tuned_host;
 
 use linerate_change::{ChangeStore, KeepOptions, KeptChanges, RollbackGuard};
 use linerate_model::change::ChangePlan;
@@ -25,12 +25,12 @@ use linerate_sys::process::own_program;
 use linerate_sys::signals::InterruptSignals;
 
 pub use in_force::{ChangesInForce, changes_in_force};
-pub use party::TunedHostError;
+pub use tuned_host::TunedHostError;
 
-use course::{TuningEnd, TuningFailure, TuningInterface, TuningOutcome, TuningSession, TuningSettings};
 use far::FarHost;
 use near::NearHost;
-use party::TunedHost;
+use session::{TuningEnd, TuningFailure, TuningInterface, TuningOutcome, TuningSession, TuningSettings};
+use tuned_host::TunedHost;
 
 use crate::diagnose::RunStart;
 use crate::far::FarAddress;
@@ -48,15 +48,15 @@ pub struct HostOptions {
     pub until_reboot: bool,
 }
 
-/// A course that came to its end, and what stays.
+/// A session that came to its end, and what stays.
 pub struct CompletedTuning {
-    /// Outcome of the course.
+    /// Outcome of the session.
     pub outcome: TuningOutcome,
     /// Kept changes of each host.
     pub kept: Vec<(HostEnd, KeptChanges)>,
 }
 
-/// Opens both ends, runs the course, and keeps what has earned it.
+/// Opens both ends, runs the session, and keeps what has earned it.
 pub fn carry_out(
     how: &HostOptions,
     settings: &TuningSettings,
@@ -72,15 +72,15 @@ pub fn carry_out(
         None => None,
     };
     let far: Option<&mut dyn TunedHost> = far.as_mut().map(|far| far as &mut dyn TunedHost);
-    let mut course = TuningSession::new(settings, &mut near, far, guide, stop, how.dry_run);
-    let mut outcome = course.run();
+    let mut session = TuningSession::new(settings, &mut near, far, guide, stop, how.dry_run);
+    let mut outcome = session.run();
     let mut kept = Vec::new();
     if outcome.ended == TuningEnd::Kept {
         let keep = |end| keep_of(&outcome, end, how);
-        match course.keep(&keep) {
+        match session.keep(&keep) {
             Ok(sets) => kept = sets,
             Err(failure) => {
-                outcome.left = course.roll_back("it could not be kept");
+                outcome.left = session.roll_back("it could not be kept");
                 outcome.ended = TuningEnd::BrokenOff;
                 outcome.failure = Some(failure);
             }

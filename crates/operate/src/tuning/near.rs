@@ -17,7 +17,7 @@ use linerate_sys::host_access::{self, route_towards};
 use linerate_sys::route::route_to;
 use linerate_sys::{command, facts, iproute2};
 
-use super::party::{TunedHost, TunedHostError};
+use super::tuned_host::{TunedHost, TunedHostError};
 
 /// Time limit of `ip`, which takes milliseconds.
 const IP_TIMEOUT: Duration = Duration::from_secs(10);

@@ -2,16 +2,16 @@
 
 mod arguments;
 mod check;
-mod guide;
+mod terminal;
 
 use linerate_documents::run::RunDocument;
 use linerate_operate::diagnose::RunStart;
 use linerate_operate::doctor::{self, DoctorEnd, DoctorReport, DoctorRequest};
-use linerate_operate::tuning::course::{ComparisonMode, TuningSettings};
+use linerate_operate::tuning::session::{ComparisonMode, TuningSettings};
 
 pub(crate) use arguments::DoctorArguments;
 
-use guide::AtTerminal;
+use terminal::AtTerminal;
 
 use crate::cmd::measurement::{interrupts, own_arguments};
 use crate::cmd::{diagnose, tune};

@@ -3,13 +3,13 @@
 mod arguments;
 mod autorate;
 mod class_table;
-mod guide;
 mod link_arguments;
 mod off;
 mod persist_text;
 mod plan_text;
 mod set_up;
 mod status;
+mod terminal;
 mod verify;
 
 pub(crate) use arguments::ShapeArguments;

@@ -14,7 +14,7 @@ use linerate_sys::signals::InterruptSignals;
 
 use super::arguments::{ShapeArguments, ShapeOptions};
 use super::autorate;
-use super::guide::AtTerminal;
+use super::terminal::AtTerminal;
 use super::{plan_text, verify};
 use crate::cmd::measurement::{DocumentKind, print_json};
 use crate::console;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_engine::diagnose::DiagnoseEvent;
 use linerate_model::event::TestEvent;
-use linerate_operate::tuning::course::{
+use linerate_operate::tuning::session::{
     DiagnosedTransfer, TrialConsent, TrialCost, TriedGroup, TuningEvent, TuningInterface,
 };
 use linerate_rules::judge::{MeasurementPair, TransferMeasurement, TrialDecision};

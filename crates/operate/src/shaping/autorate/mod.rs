@@ -20,7 +20,7 @@ use linerate_shape::link::AccessLink;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::MonotonicTime;
 
-use self::session::AutorateCourse;
+use self::session::AutorateSession;
 use self::settings::AutorateSettings;
 use super::error::ShapeError;
 use super::shaped::ShaperControl;
@@ -67,12 +67,12 @@ pub fn run(
     events: AutorateEvents<'_>,
 ) -> Result<(), ShapeError> {
     shaped.set_up()?;
-    let mut course = AutorateCourse::begin(shaped, settings, stop, events)?;
-    let outcome = course.follow();
-    course.end();
+    let mut session = AutorateSession::begin(shaped, settings, stop, events)?;
+    let outcome = session.follow();
+    session.end();
     outcome?;
     if settings.off_at_end {
-        course.take_down()?;
+        session.take_down()?;
     }
     // Being interrupted is how this ends.
     Ok(())

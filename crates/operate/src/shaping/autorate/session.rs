@@ -34,7 +34,7 @@ const ATTEMPTS: u32 = 10;
 const SLACK: Duration = Duration::from_millis(1);
 
 /// A running autorate session.
-pub(super) struct AutorateCourse<'a> {
+pub(super) struct AutorateSession<'a> {
     shaped: &'a mut dyn ShaperControl,
     stop: InterruptSignals,
     controller: RateController,
@@ -52,7 +52,7 @@ pub(super) struct AutorateCourse<'a> {
     next_renewal: MonotonicTime,
 }
 
-impl<'a> AutorateCourse<'a> {
+impl<'a> AutorateSession<'a> {
     pub(super) fn begin(
         shaped: &'a mut dyn ShaperControl,
         settings: &AutorateSettings,

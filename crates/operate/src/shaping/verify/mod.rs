@@ -2,7 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `course` | the order of things, and that the old state is back unless the shaper has passed |
+//! | `procedure` | the order of things, and that the old state is back unless the shaper has passed |
 //! | `bench` | one measurement against a linerate server, while the trees are watched |
 //! | `trees` | what the queueing disciplines and the processors do meanwhile |
 //! | `evidence` | all that as the judge wants it |

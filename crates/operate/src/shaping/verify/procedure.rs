@@ -25,9 +25,9 @@ pub(super) fn prove(
     events: VerifyObserver<'_>,
 ) -> Result<VerifyOutcome, ShapeError> {
     let began = bench.now();
-    let mut course = VerificationCourse { settings, bench, events, outcome: VerifyOutcome::begun(settings) };
-    let result = course.run(shaped);
-    let VerificationCourse { bench, events, mut outcome, .. } = course;
+    let mut session = VerificationSession { settings, bench, events, outcome: VerifyOutcome::begun(settings) };
+    let result = session.run(shaped);
+    let VerificationSession { bench, events, mut outcome, .. } = session;
     outcome.duration = bench.now().since(began);
     concluded(shaped, result, outcome, events)
 }
@@ -129,14 +129,14 @@ pub(super) fn cannot_measure(settings: &VerifySettings, reason: &str) -> ShapeEr
     )
 }
 
-struct VerificationCourse<'a> {
+struct VerificationSession<'a> {
     settings: &'a VerifySettings,
     bench: &'a mut dyn PathMeasurer,
     events: VerifyObserver<'a>,
     outcome: VerifyOutcome,
 }
 
-impl VerificationCourse<'_> {
+impl VerificationSession<'_> {
     fn run(&mut self, shaped: &mut dyn ShaperControl) -> Result<(), StopReason> {
         if shaped.is_up() {
             take_down(shaped, self.events)?;

@@ -17,8 +17,8 @@ use linerate_sys::process::own_program;
 use linerate_sys::signals::InterruptSignals;
 
 use super::near::NearHost;
-use super::party::{TunedHost, TunedHostError};
 use super::protocol::{self, AgentAnswer, AgentGreeting, AgentRequest, GREETING_TEXT, LineBuffer};
+use super::tuned_host::{TunedHost, TunedHostError};
 
 /// Serves the end that has started it over these streams, until that is gone or a signal has come. Returns what could not
 /// be rolled back, with the reason.

@@ -17,8 +17,8 @@ use linerate_sys::process::own_program;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::serde::nanoseconds;
 
-use super::party::{TunedHost, TunedHostError};
 use super::protocol::{self, AgentAnswer, AgentGreeting, AgentRequest, GREETING_TEXT};
+use super::tuned_host::{TunedHost, TunedHostError};
 use crate::far::FarAddress;
 use crate::far::connection::{AgentConnection, FarConnection, START_TIMEOUT};
 use crate::far::ssh::SshDestination;

@@ -9,7 +9,7 @@ use linerate_operate::shaping::document::SetupOutcome;
 use linerate_operate::shaping::error::ShapeError;
 use linerate_operate::shaping::shaped::ShaperControl;
 use linerate_operate::shaping::verify::VerifyOutcome;
-use linerate_operate::shaping::{ConfirmationAnswer, ShapeEvent, ShapeGuide, Shaper};
+use linerate_operate::shaping::{ConfirmationAnswer, ShapeEvent, ShapeInterface, Shaper};
 use linerate_sys::poll::{self, PollInterest, PollItem};
 use linerate_sys::signals::InterruptSignals;
 use linerate_sys::terminal;
@@ -69,7 +69,7 @@ impl<'a> AtTerminal<'a> {
     }
 }
 
-impl ShapeGuide for AtTerminal<'_> {
+impl ShapeInterface for AtTerminal<'_> {
     fn event(&mut self, event: ShapeEvent<'_>) {
         match event {
             ShapeEvent::Note(text) => console::note(text),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use linerate_documents::progress::{EventKind, ProgressEvent};
-use linerate_operate::doctor::{DoctorEvent, DoctorGuide};
-use linerate_operate::tuning::course::{
+use linerate_operate::doctor::{DoctorEvent, DoctorInterface};
+use linerate_operate::tuning::session::{
     DiagnosedTransfer, TrialConsent, TrialCost, TriedGroup, TuningEvent, TuningInterface,
 };
 use linerate_rules::tuning::TuningProposal;
@@ -62,7 +62,7 @@ impl<'a> AtTerminal<'a> {
     }
 }
 
-impl DoctorGuide for AtTerminal<'_> {
+impl DoctorInterface for AtTerminal<'_> {
     fn examined(&mut self, event: DoctorEvent<'_>) {
         let quiet = self.arguments.common.quiet;
         match event {

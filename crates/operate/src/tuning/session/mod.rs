@@ -33,7 +33,7 @@ pub use outcome::{
 
 use super::document::ChangeIdentity;
 use super::measure;
-use super::party::TunedHost;
+use super::tuned_host::TunedHost;
 use crate::diagnose::path_options;
 
 /// Maximum number of causes removed in one session.

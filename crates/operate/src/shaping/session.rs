@@ -69,7 +69,7 @@ impl SetUpRequest {
 }
 
 /// Presenter of a shaper that is set up: reports events and asks.
-pub trait ShapeGuide {
+pub trait ShapeInterface {
     /// Reports an event.
     fn event(&mut self, event: ShapeEvent<'_>);
     /// Asks whether to replace this foreign queueing; `false` also where there is no one to ask.
@@ -143,7 +143,7 @@ pub enum ShapeEnd {
 pub fn set_up(
     request: &SetUpRequest,
     stop: InterruptSignals,
-    guide: &mut dyn ShapeGuide,
+    guide: &mut dyn ShapeInterface,
 ) -> Result<ShapeEnd, ShapeError> {
     let recorded = requested_shaper(request)?;
     let device = recorded.device.clone();
@@ -172,12 +172,12 @@ pub fn set_up(
     }
     // One that cannot be read may be the shaper of this interface.
     store.check_readable()?;
-    let mut course = ShapingCourse { store: &store, host: &host, request, guide, stop };
+    let mut session = ShapingSession { store: &store, host: &host, request, guide, stop };
     if let Some(standing) = record::of_device(&store, &host, &device)? {
-        return course.replace(shaper, &standing);
+        return session.replace(shaper, &standing);
     }
-    course.check_foreign(&device)?;
-    course.set_up(shaper, None)
+    session.check_foreign(&device)?;
+    session.set_up(shaper, None)
 }
 
 /// Name of the intermediate device: that of the active shaper, which stays when the interface is renamed. Refused when
@@ -260,15 +260,15 @@ fn add_route_mtu(shaper: &mut Shaper<'_>, request: &SetUpRequest) -> Result<(), 
 }
 
 /// State that the steps share.
-struct ShapingCourse<'a> {
+struct ShapingSession<'a> {
     store: &'a ChangeStore,
     host: &'a RealHost,
     request: &'a SetUpRequest,
-    guide: &'a mut dyn ShapeGuide,
+    guide: &'a mut dyn ShapeInterface,
     stop: InterruptSignals,
 }
 
-impl<'a> ShapingCourse<'a> {
+impl<'a> ShapingSession<'a> {
     fn report(&mut self, text: &str) {
         self.guide.event(ShapeEvent::Step(text));
     }

@@ -18,7 +18,7 @@ use linerate_sys::signals::Signal;
 use linerate_units::{ByteCount, StreamCount};
 
 use super::super::document::ChangeIdentity;
-use super::super::party::TunedHostError;
+use super::super::tuned_host::TunedHostError;
 use crate::diagnose::RunStart;
 
 /// Settings of a session.

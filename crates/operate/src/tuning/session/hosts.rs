@@ -7,7 +7,7 @@ use linerate_model::change::{ChangeGroup, ChangePlan};
 use linerate_rules::tuning::{HostEnd, TuningProposal};
 use linerate_sys::clock;
 
-use super::super::party::{TunedHost, TunedHostError};
+use super::super::tuned_host::{TunedHost, TunedHostError};
 use super::{TuningEvent, TuningFailure, TuningSession};
 
 /// Watchdog time in addition to the transfers.
