@@ -33,7 +33,7 @@ pub(crate) struct TlsArguments {
     /// Private key of that certificate (PEM)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// The same, with a server that has the same secret in its file (16 bytes at least), by which both ends know each other
+    /// Use TLS with a server that has the same secret in its file (16 bytes or more); both ends authenticate
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     shared_key_file: Option<PathBuf>,
 }

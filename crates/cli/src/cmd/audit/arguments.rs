@@ -28,7 +28,7 @@ pub(crate) struct AuditArguments {
     /// Print each finding with its evidence, source, risk and remedy
     #[arg(short, long, conflicts_with_all = ["json", "sarif"])]
     pub(crate) verbose: bool,
-    /// Print only the number of findings
+    /// Print the number of findings per severity, and the first one
     #[arg(long, conflicts_with_all = ["json", "sarif", "verbose"])]
     pub(crate) brief: bool,
     /// Print SARIF 2.1.0 instead of text, for code scanning

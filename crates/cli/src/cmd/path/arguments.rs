@@ -82,7 +82,7 @@ pub(crate) struct StreamArguments {
     /// Size of the IP packets of --bitrate
     #[arg(long, requires = "bitrate", default_value = "1250", value_name = "BYTES", value_parser = packet_size)]
     pub(crate) size: ByteCount,
-    /// Only receive the stream that HOST sends so, and send nothing: for paths in one direction
+    /// Receive the stream of `path --bitrate` from HOST, and send nothing: for paths in one direction
     #[arg(long, conflicts_with_all = OTHER_PARTS, conflicts_with = "bitrate")]
     pub(crate) receive: bool,
 }
