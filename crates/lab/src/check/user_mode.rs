@@ -62,7 +62,7 @@ fn l4s(version: Option<String>) -> CheckOutcome {
         format!(
             "Linux {version} is older than {FIRST_WITH_L4S}, so that paths with dualpi2 or net.ipv4.tcp_ecn = 3 fail"
         ),
-        "run `linerate lab kernel build` where Debian's backports can be had, or with `--source FILE` of a newer kernel",
+        "run `linerate lab kernel build` where Debian's backports are available, or with `--source FILE` of a newer kernel",
     )
 }
 

@@ -25,7 +25,7 @@ impl GuestFailure {
 
 /// Remedy for what only newer kernels have.
 pub(super) const NEWER_KERNEL: &str = "run the path with a newer kernel: dualpi2 needs Linux 6.17, Accurate ECN 6.18; `linerate lab kernel \
-    build` builds Linux 7.2 where Debian's backports can be had, and with `--source FILE` any other";
+    build` builds Linux 7.2 where Debian's backports are available, and with `--source FILE` any other";
 
 impl From<linerate_sys::Error> for GuestFailure {
     /// The system layer's texts include their remedy.

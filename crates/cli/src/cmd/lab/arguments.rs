@@ -58,7 +58,7 @@ pub(crate) enum LabCommand {
     },
     /// Run a command on a path: linerate's own (`test far`, `iperf3 -c far`) or a program of this host (`ping far`, `/usr/bin/iperf3 -c far`)
     Run(Box<LabRunArguments>),
-    /// Say which ways to emulate a path work on this host, and why others do not
+    /// Check which methods of emulation work on this host, and show why others do not
     Check {
         /// Print a JSON document (schema 1) instead of text
         #[arg(long)]
@@ -170,7 +170,7 @@ pub(crate) enum KernelCommand {
         #[arg(short, long)]
         quiet: bool,
     },
-    /// Say which kernels are in the cache
+    /// List the kernels in the cache
     Status {
         /// Print a JSON document (schema 1) instead of text
         #[arg(long)]

@@ -52,8 +52,8 @@ pub(crate) struct ServeArguments {
     /// TLS.
     #[command(flatten)]
     pub(crate) tls: ServeTlsArguments,
-    /// UDP port on which STAMP senders are answered (RFC 8762), 0 for none; else 862, or if that cannot be had, the port
-    /// after the server's
+    /// UDP port on which STAMP senders are answered (RFC 8762), 0 for none; else 862, or the port after the server's where
+    /// 862 is not available
     #[arg(long, value_name = "PORT")]
     pub(crate) stamp_port: Option<u16>,
     /// Answer only STAMP senders that have this key (authenticated mode): a file with hexadecimal digits or the key itself

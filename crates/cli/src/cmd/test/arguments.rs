@@ -49,8 +49,8 @@ pub(crate) struct TestArguments {
     /// Encrypt the data of the TCP streams, too, with the keys of the conversation (TLS 1.3); needs options of TLS
     #[arg(long)]
     pub(crate) tls_data: bool,
-    /// Time between samples, 10ms to 1min; without it 200ms, and 1s where the server sends. Below 200ms the ends do not
-    /// tell each other of their sockets, and there is no diagnosis
+    /// Time between samples, 10ms to 1min; without it 200ms, and 1s where the server sends. Below 200ms the hosts do
+    /// not exchange socket statistics, so there is no diagnosis
     #[arg(long, value_parser = interval, value_name = "TIME")]
     pub(crate) interval: Option<Duration>,
     /// Congestion control on both ends, for example cubic or bbr
