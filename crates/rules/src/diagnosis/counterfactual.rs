@@ -292,10 +292,23 @@ pub(super) const UNKNOWN_GAIN: f64 = 10.0;
 
 /// Share of the transfer's time in one of these states of the sender.
 pub(super) fn time_in(states: &[(SenderState, Ratio)], wanted: &[SenderState]) -> f64 {
-    states.iter().filter(|(state, _)| wanted.contains(state)).map(|(_, share)| share.get()).sum()
+    let shares = states.iter().filter(|(state, _)| wanted.contains(state)).map(|(_, share)| share.get());
+    // The sum of no floating-point numbers is -0.
+    shares.fold(0.0, |sum, share| sum + share)
 }
 
 /// True for verdicts that name no fault.
 pub(super) const fn is_no_fault(cause: Cause) -> bool {
     matches!(cause, Cause::LinkRate | Cause::NotEnoughData | Cause::Unclear)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_is_no_negative_time() {
+        let sum = time_in(&[], &[SenderState::Stalled]);
+        assert!(sum.is_sign_positive() && sum.abs() < f64::MIN_POSITIVE, "{sum}");
+    }
 }

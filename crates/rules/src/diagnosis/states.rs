@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use linerate_model::diagnosis::{SenderState, SocketInterval};
 use linerate_model::limit::LimitShares;
-use linerate_units::{CompactSort, Ratio, SegmentCount};
+use linerate_units::{CompactSort, Ratio};
 
 use super::TransferEvidence;
+use super::stalls;
 
 /// Excess of the smoothed round trip over the smallest one, as a share, that counts as a queue; at least
 /// [`MIN_QUEUE_DELAY`].
@@ -41,21 +42,25 @@ fn add(
     let length = now.to.saturating_sub(before.to);
     let Some(limits) = LimitShares::between(&before.socket.info, &now.socket.info, length) else { return };
     let seconds = length.as_secs_f64();
-    let mut count = |state: SenderState, share: Ratio| *times.entry(state).or_default() += share.get() * seconds;
-    count(SenderState::Application, limits.application);
-    count(SenderState::SendBuffer, limits.send_buffer);
-    count(SenderState::ReceiveWindow, limits.receive_window);
-    let state = if is_stalled(earlier, now) { SenderState::Stalled } else { network_state(evidence, before, now) };
-    count(state, limits.network);
+    let mut count = |state: SenderState, share: f64| *times.entry(state).or_default() += share * seconds;
+    let idle = limits.application.get();
+    count(SenderState::Application, idle);
+    if is_stalled(earlier, now) {
+        // The kernel's chronograph goes on for the limit that the last send met.
+        count(SenderState::Stalled, 1.0 - idle);
+        return;
+    }
+    count(SenderState::SendBuffer, limits.send_buffer.get());
+    count(SenderState::ReceiveWindow, limits.receive_window.get());
+    count(network_state(evidence, before, now), limits.network.get());
 }
 
-/// True when data is in flight, and nothing was acknowledged since the last sample and for a round trip.
+/// True when data is in flight within an open window, and nothing was acknowledged since the last sample and for a round trip.
 fn is_stalled(earlier: &[SocketInterval], now: &SocketInterval) -> bool {
     let info = &now.socket.info;
     let begin = now.to.saturating_sub(info.rtt.unwrap_or_default());
     let Some(last) = earlier.iter().rev().find(|moment| moment.to <= begin) else { return false };
-    info.unacknowledged.is_some_and(|segments| segments > SegmentCount::ZERO)
-        && info.bytes_acknowledged == last.socket.info.bytes_acknowledged
+    stalls::waits_for_path(info) && info.bytes_acknowledged == last.socket.info.bytes_acknowledged
 }
 
 /// Returns the state of a sender that the network limits, and that is not stalled.

@@ -362,3 +362,72 @@ fn a_path_that_stops_again_at_the_end_was_interrupted() {
     assert!(first.text.contains("went on in between"), "{}", first.text);
     assert!(!causes(&stopped(0)).contains(&Cause::Outage), "it never went on");
 }
+
+/// Transfer of ten seconds in which nothing is acknowledged from these samples' first to their last.
+fn stopped(shape: impl FnOnce(&mut TransferShape), samples: core::ops::Range<usize>) -> TransferObservation {
+    changed(shaped(shape), |o| {
+        let moments = &mut o.connections[0].sender;
+        let before = moments[samples.start - 1].socket.info.bytes_acknowledged;
+        moments[samples].iter_mut().for_each(|one| one.socket.info.bytes_acknowledged = before);
+    })
+}
+
+fn time_in(observation: &TransferObservation, state: SenderState) -> f64 {
+    let states = diagnose(observation).states;
+    states.iter().find(|(one, _)| *one == state).map_or(0.0, |(_, share)| share.get())
+}
+
+/// Share of the transfer that the text of an outage names, in percent.
+fn outage_percent(observation: &TransferObservation) -> f64 {
+    let found = diagnose(observation).verdicts.into_iter().find(|one| one.cause == Cause::Outage).expect("an outage");
+    let (_, share) = found.text.split_once('(').expect("a share");
+    share.split_once(" %").expect("percent").0.parse().expect("a number")
+}
+
+#[test]
+fn an_outage_counts_whatever_limit_the_last_send_met() {
+    let limited = |receive_window: f64, send_buffer: f64| {
+        stopped(
+            |shape| {
+                (shape.receive_window, shape.send_buffer) = (receive_window, send_buffer);
+                shape.in_flight = 60_000;
+            },
+            11..23,
+        )
+    };
+    for observation in [limited(0.0, 0.0), limited(1.0, 0.0), limited(0.0, 1.0)] {
+        let percent = outage_percent(&observation);
+        assert!((30.0..32.0).contains(&percent), "3 s of 10 s: {percent}");
+        let stalled = time_in(&observation, SenderState::Stalled);
+        assert!((0.30..0.32).contains(&stalled), "{stalled}");
+        let sum: f64 = diagnose(&observation).states.iter().map(|(_, share)| share.get()).sum();
+        assert!((sum - 1.0).abs() < 1e-3, "{sum}");
+    }
+    let window = time_in(&limited(1.0, 0.0), SenderState::ReceiveWindow);
+    assert!((0.68..0.70).contains(&window), "the window limits the rest: {window}");
+}
+
+#[test]
+fn the_share_of_an_outage_agrees_with_its_stall() {
+    let of_one =
+        |connections: usize| stopped(|shape| (shape.connections, shape.in_flight) = (connections, 60_000), 11..23);
+    assert!(outage_percent(&of_one(1)) >= 30.0);
+    assert!(outage_percent(&of_one(4)) >= 30.0, "the others went on");
+    let old_kernel = changed(of_one(1), |o| senders(o, |info| info.busy_time = None));
+    assert!((outage_percent(&old_kernel) - 30.0).abs() < 1.0, "{}", outage_percent(&old_kernel));
+}
+
+#[test]
+fn data_beyond_a_closed_window_is_no_outage() {
+    let closed = |window: u64| {
+        changed(stopped(|shape| (shape.receive_window, shape.in_flight) = (1.0, 60_000), 11..23), |o| {
+            for moment in &mut o.connections[0].sender[11..23] {
+                moment.socket.info.send_window = Some(ByteCount::new(window));
+            }
+        })
+    };
+    assert!(causes(&closed(64_000)).contains(&Cause::Outage));
+    assert!(!causes(&closed(0)).contains(&Cause::Outage));
+    assert!(time_in(&closed(0), SenderState::Stalled) < 0.01);
+    assert!(time_in(&closed(0), SenderState::ReceiveWindow) > 0.99);
+}

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict, SenderState};
+use linerate_units::Ratio;
 
 use super::super::DiagnosisRule;
 use super::super::counterfactual::time_in;
@@ -37,6 +38,9 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         return None;
     }
     let share = time_in(&states::shares(evidence), &[SenderState::Stalled]);
+    // The mean over the connections may be less, and is unknown where the kernel keeps no chronographs.
+    let elapsed = evidence.observation.elapsed.as_secs_f64();
+    let share = Ratio::of(stall.as_secs_f64(), elapsed).map_or(share, |longest| share.max(longest.get()));
     let text = format!(
         "The path carried nothing for {} at a time ({} of the transfer), and the transfer went on {}.",
         time(stall),
