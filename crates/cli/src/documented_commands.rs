@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use crate::command_line::{adapted, is_command, parse};
 
 /// Folders below the repository's root with pages for users.
-const FOLDERS: [&str; 3] = [".", "docs", "docs/guides"];
+const FOLDERS: [&str; 5] = [".", "docs", "docs/guides", "packaging", "packaging/ansible"];
 
 /// Fewest commands on all pages together: fewer were not found.
 const MIN_COMMANDS: usize = 100;
@@ -61,11 +61,17 @@ fn commands(text: &str) -> Vec<(String, bool)> {
 
 /// Command of linerate on a line; `None` for other commands and those with place-holders.
 fn command(line: &str) -> Option<&str> {
-    let line = line.trim().trim_start_matches("$ ");
-    let line = line.strip_prefix("sudo ").unwrap_or(line);
+    let line = without_sudo(line.trim().trim_start_matches("$ "));
+    // On another host.
+    let line = line.strip_prefix("ssh ").and_then(|rest| rest.split_once(' ')).map_or(line, |(_, there)| there);
+    let line = without_sudo(line);
     let line = line.split(" #").next()?.split([';', '>', '|']).next()?.trim();
     let is_plain = !line.contains(['$', '…', '\\', '&', '[', '<']);
     (is_plain && line.starts_with("linerate ")).then_some(line)
+}
+
+fn without_sudo(line: &str) -> &str {
+    line.strip_prefix("sudo ").unwrap_or(line)
 }
 
 /// Words of a command line: quotes keep blanks.
@@ -96,9 +102,13 @@ fn refusal(line: &str, is_example: bool) -> Option<String> {
 
 #[test]
 fn commands_are_found_in_blocks_for_a_shell() {
-    let text = "linerate no\n```sh\nsudo linerate test far   # a comment\nlinerate history tag last \"before fq\"\nls\n```\n| far? | `sudo linerate path far` |\n";
-    let found =
-        [("linerate test far", true), ("linerate history tag last \"before fq\"", true), ("linerate path far", false)];
+    let text = "linerate no\n```sh\nsudo linerate test far   # a comment\nlinerate history tag last \"before fq\"\nls\nssh root@far sudo linerate doctor\n```\n| far? | `sudo linerate path far` |\n";
+    let found = [
+        ("linerate test far", true),
+        ("linerate history tag last \"before fq\"", true),
+        ("linerate doctor", true),
+        ("linerate path far", false),
+    ];
     assert_eq!(commands(text), found.map(|(line, is_example)| (line.to_owned(), is_example)));
     assert_eq!(words("linerate history tag last \"before fq\""), ["history", "tag", "last", "before fq"]);
     assert!(refusal("linerate test far --no-such-option", false).is_some());
