@@ -14,6 +14,7 @@ use crate::exit::ExitStatus;
 #[cfg(feature = "otlp")]
 use crate::export::ship_once;
 use crate::export::{ExportArguments, Exporter};
+use crate::planned::usual_results;
 
 /// `linerate export`.
 #[derive(Debug, Args)]
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: &ExportCommandArguments) -> ExitStatus {
 fn export(arguments: &ExportCommandArguments) -> Result<ExitStatus, String> {
     let directory = match &arguments.directory {
         Some(directory) => directory.clone(),
-        None => ResultLog::usual_directory().map_err(|error| error.to_string())?,
+        None => usual_results()?,
     };
     if !directory.is_dir() {
         return Err(format!("{} is no directory: an agent or a monitor writes its results there", directory.display()));

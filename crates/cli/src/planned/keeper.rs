@@ -43,6 +43,18 @@ impl ResultArguments {
     }
 }
 
+/// Directory of the results where no other is named.
+///
+/// # Errors
+///
+/// A sentence with the remedy when there is none.
+pub(crate) fn usual_results() -> Result<PathBuf, String> {
+    ResultLog::usual_directory().map_err(|error| {
+        let remedy = error.advice().map(|advice| format!(": {advice}")).unwrap_or_default();
+        format!("{error}{remedy}, or name a directory")
+    })
+}
+
 /// Keeper of the results of one process; its threads share it.
 pub(crate) struct ResultKeeper {
     log: ResultLog,

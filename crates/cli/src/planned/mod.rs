@@ -14,7 +14,7 @@ use linerate_model::route::PathHop;
 use linerate_model::summary::DurationDistribution;
 use linerate_units::WallTime;
 
-pub(crate) use keeper::{ResultArguments, ResultKeeper};
+pub(crate) use keeper::{ResultArguments, ResultKeeper, usual_results};
 pub(crate) use program::{TestEnding, TestProgram};
 pub(crate) use running_test::RunningTest;
 pub(crate) use wait::{PlannedWait, WaitEnding};

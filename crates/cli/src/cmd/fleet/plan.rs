@@ -5,7 +5,7 @@ use std::path::Path;
 
 use linerate_fleet::{FleetCost, FleetDescription, SessionStart, Timetable};
 use linerate_history::utc_time::rfc3339;
-use linerate_sys::clock;
+use linerate_sys::{clock, describe_os_error};
 use serde_json::json;
 
 use super::PlanArguments;
@@ -81,11 +81,11 @@ pub(super) fn read_text(file: &Path) -> Result<String, String> {
 fn text(file: &Path) -> Result<String, String> {
     if file == Path::new("-") {
         let mut text = String::new();
-        return io::stdin().read_to_string(&mut text).map(|_| text).map_err(|cause| cause.to_string());
+        return io::stdin().read_to_string(&mut text).map(|_| text).map_err(|cause| describe_os_error(&cause));
     }
     match file.to_str().filter(|url| url.starts_with("http://") || url.starts_with("https://")) {
         Some(url) => download(url),
-        None => std::fs::read_to_string(file).map_err(|cause| cause.to_string()),
+        None => std::fs::read_to_string(file).map_err(|cause| describe_os_error(&cause)),
     }
 }
 

@@ -15,6 +15,7 @@ use linerate_report::fleet;
 
 use crate::console;
 use crate::exit::ExitStatus;
+use crate::planned::usual_results;
 
 /// `linerate fleet report`.
 #[derive(Debug, Args)]
@@ -45,6 +46,9 @@ pub(crate) const FLEET_REPORT_TITLE: &str = "What limits the paths of this fleet
 
 /// File of the page without another one.
 pub(crate) const FLEET_REPORT_FILE: &str = "linerate-fleet.html";
+
+/// Remedy where there are no results.
+const WRITERS: &str = "`linerate fleet agent` and `linerate monitor` write them";
 
 /// Formats of the report of a fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -108,18 +112,17 @@ fn json(report: &FleetReport) -> String {
 ///
 /// A sentence when they cannot be read, or there are none.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<FleetResult>, String> {
-    let usual = || ResultLog::usual_directory().map(|directory| vec![directory]).map_err(|error| error.to_string());
-    let paths = if paths.is_empty() { usual()? } else { paths.to_vec() };
+    let paths = if paths.is_empty() { vec![usual_results()?] } else { paths.to_vec() };
+    if let Some(missing) = paths.iter().find(|path| !path.exists()) {
+        return Err(format!("{} does not exist: {WRITERS}", missing.display()));
+    }
     let read = ResultLog::read(&paths).map_err(|error| error.to_string())?;
     if read.unreadable > 0 {
         console::note(&format!("{} lines are no results, and were passed over", read.unreadable));
     }
     if read.results.is_empty() {
         let places: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        return Err(format!(
-            "no results in {}: `linerate fleet agent` and `linerate monitor` write them",
-            places.join(", ")
-        ));
+        return Err(format!("no results in {}: {WRITERS}", places.join(", ")));
     }
     Ok(read.results)
 }
