@@ -146,8 +146,8 @@ impl StreamOpening<'_> {
             port,
             family: Some(AddressFamily::of(remote.ip())),
             device: self.options.device.clone(),
-            reuse_address: false,
             settings: socket_settings(self.parameters, role),
+            ..UdpOptions::default()
         };
         let socket =
             net::connect_udp(&udp_options, remote).map_err(|cause| setup_error(&cause, ErrorCode::STREAM_CONNECT))?;

@@ -1,6 +1,7 @@
 //! Addresses and names.
 
 use std::net::{SocketAddr, SocketAddrV6, ToSocketAddrs};
+use std::num::NonZeroU32;
 use std::os::fd::AsFd;
 
 use linerate_model::address_family::AddressFamily;
@@ -51,6 +52,25 @@ pub(crate) fn for_family(address: SocketAddr, ipv6: bool) -> SocketAddr {
         SocketAddr::V4(v4) if ipv6 => SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0).into(),
         address => address,
     }
+}
+
+/// Number of the interface that a link-local IPv6 address is unique on (RFC 4007); `None` for addresses that need none.
+#[must_use]
+pub fn scope_of(address: SocketAddr) -> Option<NonZeroU32> {
+    match address {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => NonZeroU32::new(v6.scope_id()),
+        _ => None,
+    }
+}
+
+/// `address` on that interface, where it is a link-local one; others as they are.
+pub(super) fn with_scope(mut address: SocketAddr, scope: Option<NonZeroU32>) -> SocketAddr {
+    if let (SocketAddr::V6(v6), Some(scope)) = (&mut address, scope)
+        && v6.ip().is_unicast_link_local()
+    {
+        v6.set_scope_id(scope.get());
+    }
+    address
 }
 
 /// Local and remote address of a connected socket, un-mapped ([`canonical`]).

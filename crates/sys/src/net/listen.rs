@@ -2,11 +2,12 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::num::NonZeroU32;
 
 use linerate_units::Port;
 use socket2::{Protocol, Socket, Type};
 
-use super::address::canonical;
+use super::address::{canonical, with_scope};
 use super::settings::{self, SocketSettings};
 use super::steering;
 use crate::error::{Error, Result};
@@ -18,6 +19,8 @@ use linerate_model::address_family::AddressFamily;
 pub struct ListenOptions {
     /// Local address (`-B`); `None` is all of them.
     pub address: Option<IpAddr>,
+    /// Number of the interface of a link-local address ([`scope_of`](super::scope_of)); `None` where `device` names it.
+    pub scope: Option<NonZeroU32>,
     /// The port; `None` lets the kernel choose a free one.
     pub port: Option<Port>,
     /// Address families. Without an address, `None` listens for both at once.
@@ -82,7 +85,8 @@ fn listen_on(address: IpAddr, options: &ListenOptions) -> Result<TcpListener> {
     let socket = settings::open(ipv6, Type::STREAM, Some(protocol))?;
     options::set_reuse_address(&socket, true)?;
     options::set_reuse_port(&socket, options.sharing == PortSharing::Second)?;
-    bind_listener(&socket, address, options.port, options.family, options.device.as_deref())?;
+    let local = with_scope(SocketAddr::new(address, options.port.map_or(0, Port::get)), options.scope);
+    bind_listener(&socket, local, options.family, options.device.as_deref())?;
     if options.sharing == PortSharing::First {
         // Not before binding: otherwise another server of the same user could have the port already.
         options::set_reuse_port(&socket, true)?;
@@ -101,8 +105,7 @@ fn listen_on(address: IpAddr, options: &ListenOptions) -> Result<TcpListener> {
 /// Binds a socket for incoming connections or datagrams.
 pub(super) fn bind_listener(
     socket: &Socket,
-    address: IpAddr,
-    port: Option<Port>,
+    address: SocketAddr,
     family: Option<AddressFamily>,
     device: Option<&str>,
 ) -> Result<()> {
@@ -112,7 +115,7 @@ pub(super) fn bind_listener(
     if address.is_ipv6() {
         options::set_ipv6_only(socket, family == Some(AddressFamily::Ipv6))?;
     }
-    settings::bind(socket, SocketAddr::new(address, port.map_or(0, Port::get)), address.is_ipv6())
+    settings::bind(socket, address, address.is_ipv6())
 }
 
 /// Accepts the next waiting connection, in non-blocking mode, with its address (IPv4 never mapped); `None` when there

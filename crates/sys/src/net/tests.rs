@@ -1,6 +1,7 @@
 use core::time::Duration;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::os::fd::AsFd;
 
 use linerate_model::address_family::AddressFamily;
@@ -285,6 +286,36 @@ fn udp_to_a_dual_stack_socket_and_back() {
     bind_udp(&next).expect("the port can be shared with the connected socket");
     server.send(b"answer").expect("connected");
     assert_eq!(client.recv(&mut buffer).expect("received"), 6);
+}
+
+#[test]
+#[ignore = "needs root and ip: three network namespaces with a router between them"]
+fn link_local_addresses_are_bound_on_their_interface() {
+    let chain = crate::test_network::NamespaceChain::new(1400);
+    let within = || {
+        let add = ["address", "add", "fe80::99/64", "dev", "near0", "nodad"];
+        crate::command::run_checked("ip", &add, None, Duration::from_secs(10)).expect("ip");
+        let address = Some("fe80::99".parse().expect("valid"));
+        let index = options::interface_index("near0").expect("there");
+        let error = bind_udp(&UdpOptions { address, ..UdpOptions::default() }).expect_err("no interface");
+        assert!(error.to_string().contains("address%interface"), "{error}");
+        let device = Some("near0".to_owned());
+        for (scope, device) in [(NonZeroU32::new(index), None), (None, device)] {
+            let udp = bind_udp(&UdpOptions { address, scope, device: device.clone(), ..UdpOptions::default() });
+            let tcp = listen_tcp(&ListenOptions { address, scope, device, ..ListenOptions::default() });
+            let bound = [
+                udp.expect("bound").local_addr().expect("bound"),
+                tcp.expect("bound").listener.local_addr().expect("bound"),
+            ];
+            assert_eq!(bound.map(scope_of), [NonZeroU32::new(index); 2]);
+            assert_eq!(bound.map(|bound| Some(bound.ip())), [address; 2]);
+        }
+        // Other addresses have no scope.
+        let address = Some("fd99:1::1".parse().expect("valid"));
+        let udp = bind_udp(&UdpOptions { address, scope: NonZeroU32::new(index), ..UdpOptions::default() });
+        assert_eq!(scope_of(udp.expect("bound").local_addr().expect("bound")), None);
+    };
+    chain.near.within(within).expect("entered");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! UDP sockets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::num::NonZeroU32;
 
 use linerate_units::Port;
 use socket2::{Protocol, Socket, Type};
 
-use super::address::for_family;
+use super::address::{for_family, with_scope};
 use super::listen::{bind_listener, is_without_ipv6};
 use super::settings::{self, SocketSettings};
 use crate::error::{Error, Result};
@@ -17,6 +18,8 @@ use linerate_model::address_family::AddressFamily;
 pub struct UdpOptions {
     /// Local address (`-B`); `None` is all of them.
     pub address: Option<IpAddr>,
+    /// Number of the interface of a link-local address ([`scope_of`](super::scope_of)); `None` where `device` names it.
+    pub scope: Option<NonZeroU32>,
     /// Local port (`--cport`); `None` lets the kernel choose.
     pub port: Option<Port>,
     /// Address families. Without an address, `None` receives both at once.
@@ -27,6 +30,12 @@ pub struct UdpOptions {
     pub reuse_address: bool,
     /// Options of the socket.
     pub settings: SocketSettings,
+}
+
+impl UdpOptions {
+    fn local(&self, address: IpAddr) -> SocketAddr {
+        with_scope(SocketAddr::new(address, self.port.map_or(0, Port::get)), self.scope)
+    }
 }
 
 /// A socket on which datagrams from anyone are received. Falls back to IPv4 where there is no IPv6, as
@@ -48,7 +57,7 @@ pub fn bind_udp(options: &UdpOptions) -> Result<UdpSocket> {
 
 fn bind_to(address: IpAddr, options: &UdpOptions) -> Result<UdpSocket> {
     let socket = prepare(address.is_ipv6(), options)?;
-    bind_listener(&socket, address, options.port, options.family, options.device.as_deref())?;
+    bind_listener(&socket, options.local(address), options.family, options.device.as_deref())?;
     Ok(socket.into())
 }
 
@@ -61,8 +70,7 @@ pub fn connect_udp(options: &UdpOptions, remote: SocketAddr) -> Result<UdpSocket
     }
     if options.address.is_some() || options.port.is_some() {
         let any = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-        let address = SocketAddr::new(options.address.unwrap_or(any), options.port.map_or(0, Port::get));
-        settings::bind(&socket, address, ipv6)?;
+        settings::bind(&socket, options.local(options.address.unwrap_or(any)), ipv6)?;
     }
     let labelled = options.settings.labelled(&socket, remote)?;
     socket.connect(&labelled.into()).map_err(|cause| connect_error(remote, cause))?;

@@ -7,6 +7,7 @@
 
 use core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 
 use linerate_model::address_family::AddressFamily;
@@ -50,6 +51,8 @@ pub(super) struct ReturnPath {
     reflector: Option<ReflectorHandle>,
     /// Local address at which the client reached this host.
     local: Option<IpAddr>,
+    /// Number of the interface of that address, where it is a link-local one.
+    scope: Option<NonZeroU32>,
     token: SessionToken,
     waker: Arc<Waker>,
     account: ResourceAccount,
@@ -136,11 +139,12 @@ const MAX_DATAGRAMS_AT_ONCE: usize = 64;
 
 impl ReturnPath {
     pub(super) fn new(start: &SessionStart, token: SessionToken, waker: Arc<Waker>, account: ResourceAccount) -> Self {
-        let local = start.control.stream().local_addr().ok().map(|local| net::canonical(local).ip());
+        let local = start.control.stream().local_addr().ok().map(net::canonical);
         Self {
             options: Arc::clone(&start.options),
             reflector: start.registry.reflector().cloned(),
-            local,
+            local: local.map(|local| local.ip()),
+            scope: local.and_then(net::scope_of),
             token,
             waker,
             account,
@@ -209,7 +213,7 @@ impl ReturnPath {
             });
             return Ok(ReturnPathState::Shared { met, since, port: reflector.port() });
         }
-        let socket = self.bind(self.local, None).map_err(|error| error.to_string())?;
+        let socket = self.bind_own().map_err(|error| error.to_string())?;
         let port = socket.local_addr().ok().and_then(|local| Port::new(local.port()));
         let _ = socket.set_nonblocking(true);
         Ok(ReturnPathState::Own { socket, since, port: port.ok_or("the kernel gave no port")? })
@@ -217,13 +221,14 @@ impl ReturnPath {
 
     /// Socket on a port of its own, at the address that the client reached.
     pub(super) fn bind_own(&self) -> linerate_sys::Result<UdpSocket> {
-        self.bind(self.local, None)
+        self.bind(self.local, self.scope, None)
     }
 
     /// Listener on a port of its own, at the address that the client reached.
     pub(super) fn listen_own(&self) -> linerate_sys::Result<TcpListener> {
         let listening = net::listen_tcp(&ListenOptions {
             address: self.local,
+            scope: self.scope,
             family: self.local.map(AddressFamily::of).or(self.options.family),
             device: self.options.device.clone(),
             settings: SocketSettings { no_delay: true, ..SocketSettings::default() },
@@ -232,10 +237,16 @@ impl ReturnPath {
         Ok(listening?.listener)
     }
 
-    fn bind(&self, address: Option<IpAddr>, port: Option<Port>) -> linerate_sys::Result<UdpSocket> {
+    fn bind(
+        &self,
+        address: Option<IpAddr>,
+        scope: Option<NonZeroU32>,
+        port: Option<Port>,
+    ) -> linerate_sys::Result<UdpSocket> {
         let family = address.map(AddressFamily::of).or(self.options.family);
         net::bind_udp(&UdpOptions {
             address,
+            scope,
             port,
             family,
             device: self.options.device.clone(),
@@ -302,7 +313,8 @@ impl ReturnPath {
     /// A socket on the reflector's port that receives the datagrams of this client only.
     fn connect_on(&self, met: TokenArrival, port: Port) -> Result<UdpSocket, ProbeError> {
         let address = met.destination.or(self.options.address);
-        connect(self.bind(address, Some(port))?, met.source)
+        let scope = net::scope_of(met.source).or(self.scope);
+        connect(self.bind(address, scope, Some(port))?, met.source)
     }
 
     /// Reads the datagrams of the own socket; returns the arrival of one with the token.
