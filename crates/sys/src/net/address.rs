@@ -10,11 +10,11 @@ use socket2::SockRef;
 
 use crate::error::{Error, Result};
 
-/// The addresses of `host` (a name, or an address, an IPv6 one possibly with `%interface`) in the order in which they
-/// should be tried (`getaddrinfo(3)`); never empty.
+/// The addresses of `host` (a name, or an address, an IPv6 one possibly with `%interface` and in brackets as URLs have it)
+/// in the order in which they should be tried (`getaddrinfo(3)`); never empty.
 pub fn resolve(host: &str, port: Port, family: Option<AddressFamily>) -> Result<Vec<SocketAddr>> {
     let operation = || format!("looking up the host {host:?}");
-    let found = (host, port.get()).to_socket_addrs().map_err(|cause| {
+    let found = (without_brackets(host), port.get()).to_socket_addrs().map_err(|cause| {
         let text = cause.to_string();
         // The standard library adds its own text in front of the resolver's.
         let reason = text.strip_prefix("failed to lookup address information: ").unwrap_or(&text);
@@ -32,6 +32,12 @@ pub fn resolve(host: &str, port: Port, family: Option<AddressFamily>) -> Result<
         return Err(Error::refused(operation(), missing));
     }
     Ok(addresses)
+}
+
+/// An IPv6 address without the brackets around it; every other text as it is.
+fn without_brackets(host: &str) -> &str {
+    let inner = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inner.filter(|inner| inner.contains(':')).unwrap_or(host)
 }
 
 /// An IPv4 address that came mapped into IPv6 (`::ffff:192.0.2.1`), as IPv4; every other address as it is.

@@ -27,6 +27,9 @@ fn names_and_addresses() {
         resolve("::1", port, Some(AddressFamily::Ipv6)).expect("an address"),
         ["[::1]:5201".parse().expect("address")]
     );
+    assert_eq!(resolve("[::1]", port, None).expect("an address"), ["[::1]:5201".parse().expect("address")]);
+    let error = resolve("[127.0.0.1]", port, None).expect_err("only IPv6 addresses are in brackets");
+    assert!(error.to_string().starts_with("looking up the host \"[127.0.0.1]\": "), "{error}");
     let local = resolve("localhost", port, Some(AddressFamily::Ipv4)).expect("in /etc/hosts");
     assert!(local.iter().all(SocketAddr::is_ipv4) && !local.is_empty());
     let error = resolve("127.0.0.1", port, Some(AddressFamily::Ipv6)).expect_err("wrong family");
