@@ -27,8 +27,7 @@ const PATH_MTU: SocketOption = SocketOption::new(libc::IPPROTO_IP, libc::IP_MTU,
 const PATH_MTU_V6: SocketOption = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_MTU, "IPV6_MTU", "IPv6 path MTU");
 const IPV6_ONLY: SocketOption =
     SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, "IPV6_V6ONLY", "IPv6-only switch");
-const DEVICE: SocketOption =
-    SocketOption::new(libc::SOL_SOCKET, libc::SO_BINDTODEVICE, "SO_BINDTODEVICE", "interface to use");
+const DEVICE: SocketOption = SocketOption::new(libc::SOL_SOCKET, libc::SO_BINDTODEVICE, "SO_BINDTODEVICE", "interface");
 
 /// True for an IPv6 socket, which may also carry IPv4 (mapped addresses).
 pub fn is_ipv6(socket: &impl AsFd) -> Result<bool> {
@@ -132,7 +131,7 @@ pub fn set_ipv6_only(socket: &impl AsFd, on: bool) -> Result<()> {
 pub fn bind_to_device(socket: &impl AsFd, device: &str) -> Result<()> {
     check_interface_name(device)?;
     sockopt::set_bytes(socket, DEVICE, device.as_bytes())
-        .map_err(|error| error.hint_on(libc::ENODEV, "`ip link` lists this host's interfaces"))
+        .map_err(|error| error.with_value(device).hint_on(libc::ENODEV, "`ip link` lists this host's interfaces"))
 }
 
 /// Refuses invalid names of interfaces: empty, longer than 15 bytes, `.` and `..`, or with `/`, `:` or blanks in them

@@ -253,6 +253,9 @@ fn interfaces() {
     assert_eq!(interface_index("lo").expect("every host has it"), 1);
     let error = interface_index("nosuch0").expect_err("not there");
     assert!(error.to_string().contains("ip link"), "{error}");
+    let error = bind_to_device(&socket, "nosuch0").expect_err("not there");
+    let text = "setting the interface to \"nosuch0\" (SO_BINDTODEVICE): No such device (`ip link` lists";
+    assert!(error.to_string().starts_with(text), "{error}");
     for name in ["", ".", "..", "a/b", "a b", "a:1", "a\0", "1234567890123456"] {
         assert!(check_interface_name(name).is_err(), "{name:?}");
         assert!(bind_to_device(&socket, name).is_err(), "{name:?}");
