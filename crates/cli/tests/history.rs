@@ -247,6 +247,8 @@ fn exports_can_be_imported() {
     let csv = history(&scratch, &["export", "--format", "csv", "--host", "a"]).expect_code(0).stdout;
     assert_eq!(csv.lines().count(), 4, "{csv}");
     assert!(csv.contains("1,2026-11-18T11:06:41Z,5,throughput,a,5201,complete,,before,goodput_down,bit/s,900000000"));
+    let full = history(&scratch, &["export", "--out", "/dev/full"]).expect_code(2);
+    assert_eq!(full.stderr, "linerate: writing /dev/full: No space left on device\n");
     let bad = other.file("bad.jsonl", "{}\n");
     let refused = history(&other, &["import", &bad]).expect_code(2);
     assert!(refused.stderr.contains("line 1 is not a run"), "{refused:#?}");

@@ -37,6 +37,10 @@ pub(super) fn export(
         Err(HistoryError::Stream { cause, .. }) if out.is_none() && cause.kind() == io::ErrorKind::BrokenPipe => {
             Ok(ExitStatus::Success)
         }
+        Err(HistoryError::Stream { operation, cause }) => match out {
+            Some(file) => Ok(report_file_error("writing", file, &cause)),
+            None => Err(HistoryError::Stream { operation, cause }),
+        },
         other => other.map(|()| ExitStatus::Success),
     }
 }
