@@ -1,7 +1,7 @@
 //! Environment of a measurement, before and after.
 
 use core::time::Duration;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use linerate_documents::environment::{HostEnvironmentRecord, InterfaceEnvironment, OtherTraffic};
 use linerate_model::address_family::AddressFamily;
@@ -14,7 +14,7 @@ use linerate_wire::probe::FarFacts;
 /// State of this host when a measurement began.
 #[derive(Debug)]
 pub struct LocalEnvironment {
-    remote: Option<IpAddr>,
+    remote: Option<SocketAddr>,
     host: linerate_model::environment::HostEnvironment,
     read_at: MonotonicTime,
 }
@@ -44,7 +44,7 @@ impl OwnTraffic {
 impl LocalEnvironment {
     /// Reads this host, and its interface to `host`, if known.
     pub fn read(host: &str, port: Port, family: Option<AddressFamily>) -> Self {
-        let remote = net::resolve(host, port, family).ok().and_then(|found| Some(net::canonical(*found.first()?).ip()));
+        let remote = net::resolve(host, port, family).ok().and_then(|found| found.into_iter().next());
         Self { remote, host: environment::read(remote), read_at: clock::monotonic_now() }
     }
 

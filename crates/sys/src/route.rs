@@ -2,12 +2,13 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
 
 use linerate_units::Mtu;
 
 use crate::error::{Error, Result};
 use crate::interface::NetworkInterface;
-use crate::net::canonical;
+use crate::net::{canonical, scope_of};
 use crate::netlink::{NetlinkSocket, append_attribute, attribute, attributes, number};
 
 /// A route from this host to an address.
@@ -48,9 +49,16 @@ const RTN_LOCAL: u8 = 2;
 /// Length of `rtmsg`: family, lengths of prefixes, type of service, table, protocol, scope, type, flags.
 const RTMSG_LENGTH: usize = 12;
 
-/// The route to `address`, in the calling thread's network namespace.
+/// The route to `address`, in the calling thread's network namespace. For a link-local address, which each interface may
+/// lead to, that is any of them: [`route_to_peer`] has the right one.
 pub fn route_to(address: IpAddr) -> Result<RouteToAddress> {
-    let address = canonical(SocketAddr::new(address, 0)).ip();
+    route_to_peer(SocketAddr::new(address, 0))
+}
+
+/// The route to the address of a peer, likewise; to a link-local one on the interface that its scope names.
+pub fn route_to_peer(peer: SocketAddr) -> Result<RouteToAddress> {
+    let scope = scope_of(peer);
+    let address = canonical(peer).ip();
     let failed = |cause| {
         let no_way = "this host has no route to it: `ip route` and `ip -6 route` list its routes";
         Error::system(format!("looking up the route to {address}"), cause)
@@ -59,7 +67,7 @@ pub fn route_to(address: IpAddr) -> Result<RouteToAddress> {
     };
     let mut socket = NetlinkSocket::route().map_err(failed)?;
     let mut found = None;
-    let question = question(address).map_err(failed)?;
+    let question = question(address, scope).map_err(failed)?;
     let keep = |message: crate::netlink::NetlinkMessage<'_>| found = found.take().or_else(|| parse(message.body));
     socket.ask(libc::RTM_GETROUTE, &question, keep).map_err(failed)?;
     let mut route = found.ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
@@ -69,7 +77,7 @@ pub fn route_to(address: IpAddr) -> Result<RouteToAddress> {
     Ok(route)
 }
 
-fn question(address: IpAddr) -> io::Result<Vec<u8>> {
+fn question(address: IpAddr, interface: Option<NonZeroU32>) -> io::Result<Vec<u8>> {
     let (family, octets) = match address {
         IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
         IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
@@ -78,6 +86,9 @@ fn question(address: IpAddr) -> io::Result<Vec<u8>> {
     body[0] = u8::try_from(family).unwrap_or_default();
     body[1] = u8::try_from(octets.len() * 8).unwrap_or_default();
     append_attribute(&mut body, RTA_DST, &octets)?;
+    if let Some(interface) = interface {
+        append_attribute(&mut body, RTA_OIF, &interface.get().to_ne_bytes())?;
+    }
     Ok(body)
 }
 
@@ -153,6 +164,21 @@ mod tests {
         let alone = || route_to("192.0.2.1".parse().expect("valid")).expect_err("not even loopback is up");
         let error = crate::namespace::NetworkNamespace::create().expect("root").within(alone).expect("entered");
         assert!(error.to_string().contains("ip route"), "{error}");
+    }
+
+    #[test]
+    #[ignore = "needs root and ip: three network namespaces with a router between them"]
+    fn routes_to_link_local_peers_are_on_their_interface() {
+        let chain = crate::test_network::NamespaceChain::new(1400);
+        let within = || {
+            for device in ["r1", "r2"] {
+                let scope = crate::namespace::device_index(device).expect("there");
+                let peer = std::net::SocketAddrV6::new("fe80::99".parse().expect("valid"), 7, 0, scope);
+                let route = route_to_peer(peer.into()).expect("there is one");
+                assert_eq!((route.interface.as_str(), route.index, route.gateway), (device, scope, None));
+            }
+        };
+        chain.router.within(within).expect("entered");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use linerate_units::CompactCollect;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use linerate_model::environment::{InterfaceFacts, QueueingDiscipline};
 
@@ -36,8 +36,8 @@ const OFFLOADS: [&str; 14] = [
 /// Timeout of `tc`, which takes milliseconds; nothing else waits for it.
 const TC_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub(super) fn towards(remote: IpAddr, notes: &mut UnreadableNotes) -> Option<InterfaceFacts> {
-    let route = notes.keep("interface", route::route_to(remote))?;
+pub(super) fn towards(remote: SocketAddr, notes: &mut UnreadableNotes) -> Option<InterfaceFacts> {
+    let route = notes.keep("interface", route::route_to_peer(remote))?;
     let interface = notes.keep("interface", NetworkInterface::by_index(route.index))?;
     Some(facts(&route, interface, notes))
 }
@@ -126,7 +126,7 @@ mod tests {
             let make = ["qdisc", "add", "dev", "near0", "root", "pfifo", "limit", "7"];
             command::run_checked("tc", &make, None, TC_TIMEOUT).expect("tc");
             let mut notes = UnreadableNotes::default();
-            let facts = towards("10.99.2.2".parse().expect("valid"), &mut notes).expect("a route");
+            let facts = towards("10.99.2.2:7".parse().expect("valid"), &mut notes).expect("a route");
             assert!(notes.0.is_empty(), "{notes:?}");
             assert_eq!((facts.name.as_str(), facts.driver.as_deref()), ("near0", Some("veth")));
             let queueing = facts.queueing.expect("a queue");

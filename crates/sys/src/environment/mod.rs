@@ -10,7 +10,7 @@ mod machine;
 mod settings;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use linerate_model::environment::{HostEnvironment, ProtocolCounters};
 use linerate_model::host::counters::SoftnetRow;
@@ -25,7 +25,7 @@ use crate::host;
 /// Reads everything. With `remote`, the interface on the route there is described, too; its queueing discipline's
 /// settings come from `tc`, if that is installed.
 #[must_use]
-pub fn read(remote: Option<IpAddr>) -> HostEnvironment {
+pub fn read(remote: Option<SocketAddr>) -> HostEnvironment {
     let mut notes = UnreadableNotes::default();
     let settings = settings::read(&mut notes);
     let available = notes.file("available congestion controls", "/proc/sys/net/ipv4/tcp_available_congestion_control");
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn this_host_is_described() {
-        let host = read(Some("127.0.0.1".parse().expect("valid")));
+        let host = read(Some("127.0.0.1:7".parse().expect("valid")));
         assert!(host.kernel.is_some_and(|release| host::system_information().contains(&release)));
         assert_eq!(host.architecture.as_deref(), Some(std::env::consts::ARCH));
         let controls = host.congestion_controls.expect("every kernel with TCP has them");
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn an_address_without_a_route_is_noted() {
         // Documentation addresses are in no host's own networks, but there may be a default route.
-        let host = read(Some("::ffff:0.0.0.1".parse().expect("valid")));
+        let host = read(Some("[::ffff:0.0.0.1]:7".parse().expect("valid")));
         assert!(host.interface.is_some() || host.unreadable.contains_key("interface"), "{:?}", host.unreadable);
     }
 

@@ -1,10 +1,10 @@
 //! Facts about its host that a server reports.
 
 use core::time::Duration;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use linerate_sys::interface::{self, NetworkInterface};
-use linerate_sys::route::{RouteToAddress, route_to};
+use linerate_sys::route::{RouteToAddress, route_to_peer};
 use linerate_sys::{clock, environment, host, net, options, tcp_info};
 use linerate_units::{MonotonicTime, Mss, PacketCount};
 use linerate_wire::probe::{FarFacts, InterfaceCounterSample, MAX_CONGESTION_CONTROLS, SynFacts};
@@ -26,7 +26,6 @@ pub(super) struct CollectedFacts {
 impl CollectedFacts {
     pub(super) fn read(&mut self, start: &SessionStart) -> FarFacts {
         let now = clock::monotonic_now();
-        let peer = net::canonical(start.peer).ip();
         if self.syn.is_none() {
             self.syn = options::saved_syn(start.control.stream()).ok().flatten().map(|syn| SynFacts {
                 source: net::canonical(syn.source),
@@ -42,7 +41,7 @@ impl CollectedFacts {
         }
         let slow = match self.slow.take().filter(|(at, _)| now.since(*at) < CACHE_TIME) {
             Some(kept) => kept,
-            None => (now, self.read_slow(peer)),
+            None => (now, self.read_slow(start.peer)),
         };
         let mut facts = slow.1.clone();
         self.slow = Some(slow);
@@ -54,9 +53,9 @@ impl CollectedFacts {
         facts
     }
 
-    fn read_slow(&mut self, peer: IpAddr) -> FarFacts {
+    fn read_slow(&mut self, peer: SocketAddr) -> FarFacts {
         let host = environment::read(None);
-        self.route = route_to(peer).ok();
+        self.route = route_to_peer(peer).ok();
         let queue = self.route.as_ref().and_then(|route| interface::root_queue(route.index).ok().flatten());
         let mut names = host.congestion_controls.unwrap_or_default();
         names.truncate(MAX_CONGESTION_CONTROLS);
