@@ -1,6 +1,5 @@
 //! Shared parts of the measuring commands: target, output and history record.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +23,7 @@ use linerate_units::{MonotonicTime, Port};
 use linerate_wire::cookie::AdmissionKey;
 use serde::Serialize;
 
+pub(crate) use crate::cmd::network::NetworkArguments;
 use crate::cmd::tls::TlsArguments;
 use crate::console;
 use crate::exit::ExitStatus;
@@ -34,23 +34,6 @@ use crate::values;
 
 /// Connection timeout.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-
-/// From where and over which family.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct NetworkArguments {
-    /// Address to use on this host
-    #[arg(short = 'B', long, value_name = "ADDRESS")]
-    pub(crate) bind: Option<IpAddr>,
-    /// Network interface to use on this host
-    #[arg(long, value_name = "INTERFACE")]
-    pub(crate) bind_dev: Option<String>,
-    /// IPv4 only
-    #[arg(short = '4', conflicts_with = "ipv6")]
-    pub(crate) ipv4: bool,
-    /// IPv6 only
-    #[arg(short = '6')]
-    pub(crate) ipv6: bool,
-}
 
 /// Program at the far end of a host over ssh.
 #[derive(Clone, Debug, Default, Args)]

@@ -13,6 +13,7 @@ pub(crate) mod listen;
 pub(crate) mod load;
 pub(crate) mod measurement;
 pub(crate) mod monitor;
+pub(crate) mod network;
 pub(crate) mod path;
 pub(crate) mod pscheduler;
 pub(crate) mod report;
