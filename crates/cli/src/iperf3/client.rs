@@ -22,6 +22,7 @@ use linerate_wire::error::ErrorCode;
 use super::args::command::{ClientArguments, ClientAuthentication, CommonArguments, JsonOutput, KeepAlive};
 use super::output::{self, Iperf3Output};
 use super::{FAILURE, ProcessSetup, error_text, version};
+use crate::cmd::network::interface_name;
 
 /// Environment variable of the password; without it, the client asks.
 const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
@@ -83,7 +84,7 @@ fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
         port: common.port,
         family: common.address_family,
         bind: bind_address(common)?,
-        device: common.bind_device.clone(),
+        device: bind_device(common),
         client_port: arguments.client_port,
         parameters,
         block_size_given: arguments.block_size.is_some(),
@@ -112,6 +113,12 @@ pub(super) fn bind_address(common: &CommonArguments) -> Result<Option<IpAddr>, E
     let addresses = linerate_sys::net::resolve(host, Port::IPERF3, common.address_family)
         .map_err(|cause| Error::system(ErrorCode::CONNECT, &cause))?;
     Ok(addresses.first().map(std::net::SocketAddr::ip))
+}
+
+/// Interface behind the link-local address of `-B`, else that of `--bind-dev`: the system binds to the address on it only.
+pub(super) fn bind_device(common: &CommonArguments) -> Option<String> {
+    let zone = common.bind.as_ref().and_then(|bind| bind.split_once('%')).map(|(_, zone)| zone);
+    zone.map(|zone| interface_name(zone).unwrap_or_else(|_| zone.to_owned())).or_else(|| common.bind_device.clone())
 }
 
 pub(super) fn keepalive(setting: KeepAlive) -> KeepaliveSettings {

@@ -19,7 +19,7 @@ use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 
 use super::args::command::{JsonOutput, ServerArguments, ServerAuthentication};
-use super::client::{bind_address, keepalive, prepare, rendered};
+use super::client::{bind_address, bind_device, keepalive, prepare, rendered};
 use super::output::Iperf3Output;
 use super::{FAILURE, version};
 use crate::firewall::FirewallGuard;
@@ -102,7 +102,7 @@ fn server_options(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
         address: bind_address(common)?,
         port: Some(common.port),
         family: common.address_family,
-        device: common.bind_device.clone(),
+        device: bind_device(common),
         multipath: arguments.multipath,
         max_sessions: most.unwrap_or(DEFAULT_MAX_SESSIONS),
         queue: arguments.queue,
