@@ -1,4 +1,4 @@
-//! What a client needs before the control connection: the server's addresses, a cookie, TLS and the file.
+//! Prerequisites of a client's control connection: the addresses of the server, a cookie, TLS and the file.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
