@@ -83,7 +83,7 @@ fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
         host: arguments.host.clone(),
         port: common.port,
         family: common.address_family,
-        bind: bind_address(common)?,
+        bind: bind_address(common, ErrorCode::CONNECT)?,
         device: bind_device(common),
         client_port: arguments.client_port,
         parameters,
@@ -107,11 +107,11 @@ fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
     })
 }
 
-/// Resolves the address of `-B`.
-pub(super) fn bind_address(common: &CommonArguments) -> Result<Option<IpAddr>, Error> {
+/// Resolves the address of `-B`; `code` is of what needs it.
+pub(super) fn bind_address(common: &CommonArguments, code: ErrorCode) -> Result<Option<IpAddr>, Error> {
     let Some(host) = &common.bind else { return Ok(None) };
     let addresses = linerate_sys::net::resolve(host, Port::IPERF3, common.address_family)
-        .map_err(|cause| Error::system(ErrorCode::CONNECT, &cause))?;
+        .map_err(|cause| Error::system(code, &cause))?;
     Ok(addresses.first().map(std::net::SocketAddr::ip))
 }
 

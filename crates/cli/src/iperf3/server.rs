@@ -99,7 +99,7 @@ fn server_options(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
     let limit = arguments.bitrate_limit;
     let most = arguments.max_sessions.map(|most| NonZeroUsize::new(most.get() as usize).unwrap_or(NonZeroUsize::MIN));
     Ok(ServerOptions {
-        address: bind_address(common)?,
+        address: bind_address(common, ErrorCode::LISTEN)?,
         port: Some(common.port),
         family: common.address_family,
         device: bind_device(common),

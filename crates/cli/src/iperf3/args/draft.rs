@@ -239,7 +239,7 @@ impl CommandDraft {
         match (self.json_stream, self.json_full_output) {
             (true, true) => Some(JsonOutput::StreamAndDocument),
             (true, false) => Some(JsonOutput::Stream),
-            (false, full) => (self.json || full).then_some(JsonOutput::Document),
+            (false, _) => self.json.then_some(JsonOutput::Document),
         }
     }
 
