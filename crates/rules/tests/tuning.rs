@@ -113,6 +113,7 @@ fn window_limited(from_far: bool) -> TransferObservation {
             with_acknowledgements: direction(10.0),
             ..PathEvidence::default()
         }),
+        ..TransferObservation::default()
     }
 }
 

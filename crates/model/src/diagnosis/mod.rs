@@ -13,7 +13,7 @@ use linerate_units::{BitRate, ByteCount, Ratio};
 use crate::far::HostEvidence;
 use crate::parameters::{EndCondition, TestDirection, TestParameters};
 use crate::path::{PathDirection, PathDocument};
-use crate::report::TestReport;
+use crate::report::{Outcome, TestReport};
 use crate::sample::{IntervalReport, SocketSample};
 use crate::stream::{StreamId, StreamRole};
 
@@ -30,6 +30,8 @@ pub struct TransferObservation {
     /// Measured time, without the omitted part.
     #[serde(rename = "elapsed_ns", with = "Nanoseconds")]
     pub elapsed: Duration,
+    /// Outcome of the test; `None` where connections of other programs were watched, which may go on.
+    pub outcome: Option<Outcome>,
     /// Payload bytes received in that time.
     #[serde(rename = "received_bytes")]
     pub received: ByteCount,
@@ -142,6 +144,7 @@ impl TransferObservation {
                 from_far,
             },
             elapsed: report.streams.iter().filter_map(counted).map(|side| side.duration).max().unwrap_or_default(),
+            outcome: Some(report.termination.outcome()),
             received: report.streams.iter().filter_map(counted).map(|side| side.bytes).sum(),
             congestion_control: if from_far { &report.remote_congestion } else { &report.local_congestion }.clone(),
             connections: connections(report, near, far_intervals),

@@ -167,7 +167,8 @@ pub(super) fn cost(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<Caus
         // A search passes the same queue or link: it measures what that leaves.
         Cause::SenderQueue | Cause::LinkNegotiation => (costs.whole(), &[BoundKind::Path]),
         Cause::Policer => (costs.policer(), &[BoundKind::Path]),
-        Cause::BlackHole | Cause::PathDead | Cause::Outage => (costs.stalled(), &[]),
+        Cause::BlackHole | Cause::Outage => (costs.stalled(), &[]),
+        Cause::PathDead => (costs.silent(), &[]),
         Cause::SackOff => (costs.repairs(), &[BoundKind::Loss]),
         Cause::CongestionControl => (costs.growth(), &[BoundKind::Loss]),
         Cause::Loss | Cause::BurstyLoss | Cause::Corruption | Cause::SmallPackets => {
@@ -406,6 +407,13 @@ impl<'e, 'o> Costs<'e, 'o> {
     fn stalled(&self) -> CostKind {
         let share = time_in(&self.states, &[SenderState::Stalled]);
         CostKind::Stalled { share: if share > 0.0 { share } else { 1.0 } }
+    }
+
+    /// Time up to the end in which nothing arrived, which the receiver alone may know.
+    fn silent(&self) -> CostKind {
+        let elapsed = self.evidence.observation.elapsed.as_secs_f64();
+        let silence = self.evidence.silence().and_then(|silence| Ratio::of(silence.as_secs_f64(), elapsed));
+        silence.map_or_else(|| self.stalled(), |share| CostKind::Stalled { share: share.get().min(1.0) })
     }
 
     /// Repairs one segment per round trip: a round trip for each retransmitted segment.

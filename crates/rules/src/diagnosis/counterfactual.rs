@@ -217,12 +217,13 @@ impl<'a> Counterfactuals<'a> {
         Some(best.min(next).max(self.steady))
     }
 
-    /// Estimate without these causes, with its range; `None` where nothing arrived or the path's
-    /// capacity is unknown, so that nothing is known about what comes next.
+    /// Estimate without these causes, with its range; `None` where nothing arrived, at last or at all, or the
+    /// path's capacity is unknown, so that nothing is known about what comes next.
     pub(super) fn without(&self, removed: &[&CauseCost]) -> Option<GoodputEstimate> {
         let is_dead = removed.iter().any(|cost| {
-            cost.cause != Cause::SackOff
-                && matches!(cost.kind, CostKind::Stalled { share } if share >= MAX_STALLED_SHARE)
+            cost.cause == Cause::PathDead
+                || cost.cause != Cause::SackOff
+                    && matches!(cost.kind, CostKind::Stalled { share } if share >= MAX_STALLED_SHARE)
         });
         let is_path_known = self.bounds.iter().any(|one| one.kind == BoundKind::Path);
         if is_dead || !is_path_known || self.steady <= 0.0 {

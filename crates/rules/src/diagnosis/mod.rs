@@ -73,7 +73,7 @@ pub fn diagnose(observation: &TransferObservation) -> TransferDiagnosis {
     TransferDiagnosis {
         states: states::shares(&evidence),
         goodput: evidence.goodput,
-        next: next_limit(&bounds, verdicts.first(), &evidence),
+        next: next_limit(&bounds, verdicts.first(), &evidence).filter(|_| !shows_only_its_end(&evidence)),
         bounds,
         contradictions,
         notes: [host_load::notes(&evidence, &verdicts), kernel_events::notes(&evidence, &verdicts)].concat(),
@@ -117,10 +117,20 @@ fn next_limit(
     staying.find(|one| expected.is_none_or(|expected| one.rate >= expected * bounds::MIN_BOUND_SHARE)).cloned()
 }
 
+/// True where the path died, or a far sender's reports of the end are missing: no limit of a host led to that, and tuning none
+/// changes it.
+fn shows_only_its_end(evidence: &TransferEvidence<'_>) -> bool {
+    rules::is_path_dead(evidence) || rules::is_cut_off(evidence)
+}
+
 /// Returns the verdicts of all rules that match. An unknown cause is only reported when no other rule matched.
 fn found(evidence: &TransferEvidence<'_>) -> Vec<DiagnosisVerdict> {
     let mut verdicts: Vec<DiagnosisVerdict> = Vec::new();
-    for verdict in RULES.iter().filter_map(|rule| (rule.check)(evidence)) {
+    let has_ended = shows_only_its_end(evidence);
+    let is_of_its_end =
+        |cause: Cause| matches!(cause, Cause::BlackHole | Cause::PathDead | Cause::Outage | Cause::NotEnoughData);
+    let matching = RULES.iter().filter_map(|rule| (rule.check)(evidence));
+    for verdict in matching.filter(|one| !has_ended || is_of_its_end(one.cause)) {
         let is_news = verdict.cause.location() != CauseLocation::Unknown || verdicts.is_empty();
         if is_news && verdicts.iter().all(|earlier| earlier.cause != verdict.cause) {
             verdicts.push(verdict);

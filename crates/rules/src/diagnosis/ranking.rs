@@ -120,7 +120,7 @@ fn next_limit(
     bounds: &[ThroughputBound],
     evidence: &TransferEvidence<'_>,
 ) -> Option<String> {
-    let takes = !matches!(first.kind, CostKind::Nothing | CostKind::EveryByte { .. });
+    let takes = !matches!(first.kind, CostKind::Nothing | CostKind::EveryByte { .. }) && first.cause != Cause::PathDead;
     let next =
         super::bounds::next(bounds, first.own).filter(|_| takes && gain < MIN_GAIN && !is_nearly_full(evidence))?;
     (next.kind != BoundKind::Path && next.rate <= evidence.steady * (1.0 + MIN_CERTAIN_GAIN))
@@ -275,6 +275,10 @@ fn confidence(
     evidence: &TransferEvidence<'_>,
     (is_certain, is_held): (bool, bool),
 ) -> Confidence {
+    // No limit is its rival.
+    if first.cause == Cause::PathDead {
+        return first.confidence;
+    }
     // Other traffic to the receiver need not cross the bottleneck.
     let may_be_apart = first.cause == Cause::CrossTraffic && evidence.is_full();
     // Of a queue that others' traffic passes as well, their part may be the larger; and packets out of order may have cost

@@ -7,6 +7,7 @@ mod consistency;
 mod hosts;
 mod kernel_events;
 mod limits;
+mod outages;
 mod pairs;
 mod queues;
 mod waits;
@@ -17,7 +18,6 @@ use std::time::Duration;
 
 use linerate_model::diagnosis::{
     BoundKind, Cause, CauseLocation, Confidence, ObservedConnection, PathEvidence, SocketInterval, TransferObservation,
-    TransferSettings,
 };
 use linerate_model::far::{
     HostEvidence, InterruptedProcessor, LinkEvidence, ProcessorLoad, QueueEvidence, QueueRateLimit, ReceivingEvidence,
@@ -35,6 +35,7 @@ use proptest::prelude::*;
 
 use hosts::host_cases;
 use waits::{after_early_loss, reading, waiting_window};
+use windows::small_window;
 
 const SAMPLES: u32 = 40;
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
@@ -138,7 +139,6 @@ impl TransferShape {
             HostEvidence { settings: settings.into(), busy: Some(0.1), ..HostEvidence::default() }
         };
         TransferObservation {
-            asked: TransferSettings::default(),
             elapsed: SAMPLE_INTERVAL * SAMPLES,
             received: bytes(self.megabits * 1e6 / 8.0 * 10.0),
             congestion_control: Some(self.control.to_owned()),
@@ -151,6 +151,7 @@ impl TransferShape {
                 with_data: direction(self.capacity * 1500.0 / 1448.0),
                 with_acknowledgements: direction(self.capacity * 1500.0 / 1448.0),
             }),
+            ..TransferObservation::default()
         }
     }
 
@@ -248,14 +249,6 @@ fn counters(host: &mut Option<HostEvidence>, names: &[(&str, u64)]) {
 fn changed(mut observation: TransferObservation, change: impl FnOnce(&mut TransferObservation)) -> TransferObservation {
     change(&mut observation);
     observation
-}
-
-/// Transfer that loses a lot with a small window, of which this share of the receive buffer is unread.
-fn small_window(unread: f64) -> TransferObservation {
-    shaped(|shape| {
-        (shape.queue, shape.retransmits, shape.unread) = (Duration::from_millis(15), 2000, unread);
-        (shape.in_flight, shape.congestion_window) = (60_000, 80_000);
-    })
 }
 
 /// Causes of the verdicts, in their order.

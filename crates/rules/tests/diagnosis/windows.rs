@@ -3,6 +3,14 @@
 use super::waits::{after_early_loss, waiting_window};
 use super::*;
 
+/// Transfer that loses a lot with a small window, of which this share of the receive buffer is unread.
+pub(super) fn small_window(unread: f64) -> TransferObservation {
+    shaped(|shape| {
+        (shape.queue, shape.retransmits, shape.unread) = (Duration::from_millis(15), 2000, unread);
+        (shape.in_flight, shape.congestion_window) = (60_000, 80_000);
+    })
+}
+
 #[test]
 fn a_window_that_closes_often_waits_for_its_reader() {
     let closing = |times: u64| {

@@ -52,6 +52,7 @@ pub(super) use autotuning_off::{is_off as is_autotuning_off, sets_receive_buffer
 pub(super) use buffer_too_small::needed as needed_buffer;
 pub(super) use congestion_control::{drops_early, grows_after_overflow, overfills_buffer};
 pub(super) use cross_traffic::{others_share, passes_both_hosts, shared_at_the_sender};
+pub(super) use not_enough_data::is_cut_off;
 pub(super) use receive_window::is_behind_a_loss as is_window_behind_a_loss;
 pub(super) use reordering::is_seen_without_losses as is_reordering_seen;
 
@@ -63,6 +64,11 @@ pub(super) fn is_paced(evidence: &super::TransferEvidence<'_>) -> bool {
 /// True when the program sends at the rate that it was asked for.
 pub(super) fn keeps_asked_rate(evidence: &super::TransferEvidence<'_>) -> bool {
     application::is_at_asked_rate(evidence, application::MIN_KEPT_SHARE)
+}
+
+/// True when nothing arrived until the end.
+pub(super) fn is_path_dead(evidence: &super::TransferEvidence<'_>) -> bool {
+    !path_dead::RULE.is_silent(evidence)
 }
 
 /// True when other traffic uses the path, too.

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict, SenderState};
+use linerate_model::report::Outcome;
 use linerate_units::Ratio;
 
 use super::super::DiagnosisRule;
@@ -33,8 +34,11 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         && evidence.sender()?.selective_acknowledgements != Some(false);
     let has_lost_probes = evidence.path().and_then(|path| path.mtu.as_ref()?.black_hole_bytes).is_some();
     let goes_on = evidence.sender()?.backoff.is_none_or(|backoff| backoff == 0);
-    let is_over = goes_on || evidence.ended_stalls > 0;
-    if stall < MIN_OUTAGE || stall < round_trip * MIN_ROUND_TRIPS || !is_sound || has_lost_probes || !is_over {
+    let is_complete = evidence.observation.outcome == Some(Outcome::Complete);
+    let is_over = goes_on || is_complete || evidence.ended_stalls > 0;
+    let is_dead = super::is_path_dead(evidence);
+    if stall < MIN_OUTAGE || stall < round_trip * MIN_ROUND_TRIPS || !is_sound || has_lost_probes || !is_over || is_dead
+    {
         return None;
     }
     let share = time_in(&states::shares(evidence), &[SenderState::Stalled]);
@@ -42,10 +46,14 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let elapsed = evidence.observation.elapsed.as_secs_f64();
     let share = Ratio::of(stall.as_secs_f64(), elapsed).map_or(share, |longest| share.max(longest.get()));
     let text = format!(
-        "The path carried nothing for {} at a time ({} of the transfer), and the transfer went on {}.",
+        "The path carried nothing for {} at a time ({} of the transfer), and the transfer {}.",
         time(stall),
         percent_of(share),
-        if goes_on { "afterwards" } else { "in between" }
+        match (goes_on, evidence.ended_stalls > 0) {
+            (true, _) => "went on afterwards",
+            (false, true) => "went on in between",
+            (false, false) => "was completed afterwards",
+        }
     );
     Some(
         verdict(Cause::Outage, Confidence::Medium, text)
