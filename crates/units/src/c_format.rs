@@ -12,8 +12,9 @@ pub fn general(value: f64, precision: usize) -> String {
     }
     let precision = precision.max(1);
     let scientific = format!("{value:.*e}", precision - 1);
-    let (mantissa, exponent) = scientific.split_once('e').expect("`e` is always printed");
-    let exponent: i32 = exponent.parse().expect("an integer follows the `e`");
+    // Rust prints both in each case.
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
     let digits = i32::try_from(precision).unwrap_or(i32::MAX);
     if exponent < -4 || exponent >= digits {
         let sign = if exponent < 0 { '-' } else { '+' };
