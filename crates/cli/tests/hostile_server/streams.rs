@@ -25,7 +25,7 @@ fn excessive_rates() {
         ("time", "86400"),
         ("TOS", "255"),
         ("MSS", "1"),
-        ("server_affinity", "1024"),
+        ("server_affinity", "0"),
         ("congestion", "\"none such\""),
         ("flowlabel", "1048575"),
         ("zerocopy", "1"),
