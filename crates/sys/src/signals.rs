@@ -126,7 +126,9 @@ impl InterruptSignals {
     pub fn rearm(&self) -> Result<()> {
         self.waker.drain();
         PENDING.store(0, Ordering::Release);
-        FIRST_AT.iter().for_each(|first| first.store(0, Ordering::Release));
+        for first in &FIRST_AT {
+            first.store(0, Ordering::Release);
+        }
         Self::install().map(drop)
     }
 }
