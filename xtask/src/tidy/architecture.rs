@@ -113,9 +113,10 @@ fn dead_names(repository: &Repository, text: &str) -> Vec<InvariantViolation> {
     let mut is_drawing = false;
     for (index, line) in text.lines().enumerate() {
         is_drawing ^= line.starts_with("```");
-        let written: Vec<&str> = match is_drawing {
-            true => line.split([' ', ',', '(', ')']).filter(|word| word.contains("::")).collect(),
-            false => line.split('`').skip(1).step_by(2).filter(|quoted| is_name(quoted)).collect(),
+        let written: Vec<&str> = if is_drawing {
+            line.split([' ', ',', '(', ')']).filter(|word| word.contains("::")).collect()
+        } else {
+            line.split('`').skip(1).step_by(2).filter(|quoted| is_name(quoted)).collect()
         };
         let dead = written.into_iter().filter(|name| !STANDARD_NAMES.contains(name) && !names.has(name));
         violations.extend(dead.map(|name| {

@@ -93,7 +93,9 @@ fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<Exi
     #[cfg(feature = "responsiveness")]
     let Some(_responsiveness) = succeeded(responsiveness.transpose()) else { return Ok(ExitStatus::Unable) };
     let result = server.run(Some(&stop), &ServeObserver { json: arguments.json });
-    firewall.into_iter().for_each(|guard| guard.close(console::note));
+    if let Some(guard) = firewall {
+        guard.close(console::note);
+    }
     Ok(match result {
         Ok(()) => ExitStatus::Success,
         Err(error) => {
