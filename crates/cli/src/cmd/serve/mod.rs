@@ -93,7 +93,7 @@ fn serve(arguments: &ServeArguments, server: Server) -> linerate_sys::Result<Exi
     #[cfg(feature = "responsiveness")]
     let Some(_responsiveness) = succeeded(responsiveness.transpose()) else { return Ok(ExitStatus::Unable) };
     let result = server.run(Some(&stop), &ServeObserver { json: arguments.json });
-    if let Some(guard) = firewall {
+    for guard in firewall {
         guard.close(console::note);
     }
     Ok(match result {
