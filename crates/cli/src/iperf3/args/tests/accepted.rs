@@ -150,7 +150,9 @@ fn options_of_both_roles() {
         ("--json-stream", |c| c.json = Some(JsonOutput::Stream)),
         ("-J --json-stream", |c| c.json = Some(JsonOutput::Stream)),
         ("--json-stream-full --json-stream", |c| c.json = Some(JsonOutput::StreamAndDocument)),
-        ("--json-stream-full-output", |c| c.json = Some(JsonOutput::Document)),
+        ("-J --json-stream-full-output", |c| c.json = Some(JsonOutput::Document)),
+        // As in iperf3, nothing without --json-stream.
+        ("--json-stream-full-output", |_| {}),
         ("--logfile log", |c| c.log_file = Some("log".into())),
         ("--forceflush", |c| c.force_flush = true),
         ("--timestamps", |c| c.timestamps = Some("%c ".to_owned())),
