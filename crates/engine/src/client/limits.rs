@@ -42,7 +42,7 @@ impl ClientDriver<'_> {
     }
 
     /// Limit by which a server ends the test in spite of itself: `--rcv-timeout` for a client that only receives, and, in
-    /// a test whose end is not a time, [`ClientOptions::stall_timeout`] and the longest test of iperf3.
+    /// a test whose end is not a time, [`stall_timeout`](super::ClientOptions::stall_timeout) and the longest test of iperf3.
     pub(super) fn expired_limit(&mut self, now: MonotonicTime) -> Option<Error> {
         let measurement = self.measurement.as_mut()?;
         let stalled = measurement.stalled_for(now);
