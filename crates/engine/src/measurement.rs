@@ -105,6 +105,13 @@ pub(crate) struct TestMeasurement {
     progress: (MonotonicTime, ByteCount),
 }
 
+/// Next time to look for a stall of at most `limit`, after data last moved at `progress`: when the limit would be reached, and
+/// often enough to know to a quarter of it when data moved. A limit that was reached and ended nothing is looked at no more often.
+fn next_stall_check(progress: MonotonicTime, now: MonotonicTime, limit: Duration) -> MonotonicTime {
+    let (reached, regular) = (progress + limit, now + limit / 4);
+    if reached > now { reached.min(regular) } else { regular }
+}
+
 /// Starts to watch this host, where details were requested. It has to precede the start of the test at both ends: programs for
 /// the kernel's events take a moment to load, on a busy host a long one.
 pub(crate) fn watch_host(remote: IpAddr, parameters: &TestParameters) -> Option<HostWatch> {
@@ -312,10 +319,9 @@ impl TestMeasurement {
         now.since(self.progress.0)
     }
 
-    /// Latest time of the next call of [`TestMeasurement::stalled_for`] for a limit of `limit`: when data moved is known to a
-    /// quarter of it.
+    /// Latest time of the next call of [`TestMeasurement::stalled_for`] for a stall of at most `limit`.
     pub(crate) fn next_stall_check(&self, now: MonotonicTime, limit: Duration) -> MonotonicTime {
-        (self.progress.0 + limit).min(now + limit / 4)
+        next_stall_check(self.progress.0, now, limit)
     }
 
     /// Payload bytes moved so far on all streams, the omitted part included.
@@ -514,6 +520,15 @@ mod tests {
         let options = StreamOptions::plain(parameters);
         let pace = MeasurementIntervals { interval: None, sampling: Duration::from_secs(1) };
         TestMeasurement::start(Vec::new(), shared, &options, pace, None).expect("no thread to start")
+    }
+
+    #[test]
+    fn a_stall_is_looked_for_in_time_and_never_in_a_loop() {
+        let at = |milliseconds: u64| MonotonicTime::from_nanos(milliseconds * 1_000_000);
+        let limit = Duration::from_millis(400);
+        for (progress, now, expected) in [(0, 0, 100), (0, 90, 190), (0, 350, 400), (0, 400, 500), (0, 9000, 9100)] {
+            assert_eq!(next_stall_check(at(progress), at(now), limit), at(expected), "{progress} {now}");
+        }
     }
 
     #[test]

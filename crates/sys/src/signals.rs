@@ -163,7 +163,7 @@ extern "C" fn handle(number: libc::c_int) {
     keep_errno(|| {
         if is_second_request(number) {
             full_screen::restore_terminal();
-            // The signal is blocked until the handler returns; without the default action, the next one is the same again.
+            // Blocked until the handler returns, the signal has its default effect then.
             let _ = restore_default(number);
             raise(number);
         }

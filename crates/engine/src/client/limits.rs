@@ -34,11 +34,12 @@ impl ClientDriver<'_> {
         }
     }
 
-    /// Time without data after which the test fails.
-    pub(super) fn stall_limit(&self) -> Duration {
+    /// Time without data after which the test fails, if any.
+    pub(super) fn stall_limit(&self) -> Option<Duration> {
         let receives = self.parameters.direction == TestDirection::Reverse;
         let receiving = self.options.receive_timeout.filter(|_| receives);
-        receiving.map_or(self.options.stall_timeout, |limit| limit.min(self.options.stall_timeout))
+        let any = self.parameters.end.time_limit().is_none().then_some(self.options.stall_timeout);
+        [receiving, any].into_iter().flatten().min()
     }
 
     /// Limit by which a server ends the test in spite of itself: `--rcv-timeout` for a client that only receives, and, in

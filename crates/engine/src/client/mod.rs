@@ -197,7 +197,8 @@ impl<'a> ClientDriver<'a> {
         let now = clock::monotonic_now();
         let running = self.measurement.as_ref().filter(|_| !self.over);
         let next_wakeup = running.filter(|_| self.broken.is_none()).map(TestMeasurement::next_wakeup);
-        let stall = running.filter(|_| self.broken.is_none()).map(|one| one.next_stall_check(now, self.stall_limit()));
+        let stall = running.filter(|_| self.broken.is_none()).zip(self.stall_limit());
+        let stall = stall.map(|(measurement, limit)| measurement.next_stall_check(now, limit));
         let unread = self.control.has_unread();
         let note = self.unanswered.map(|since| since + ANSWER_NOTE_TIME);
         let timeout = [self.machine.deadline(), next_wakeup, stall, note, unread.then_some(now)]
