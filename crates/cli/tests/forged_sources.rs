@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -31,8 +30,8 @@ impl ThreeHosts {
         let hosts = Self { attacker: Namespace::new(), server: Namespace::new(), victim: Namespace::new() };
         let (attacker, victim) = (hosts.attacker.id(), hosts.victim.id());
         for (near, far, netns) in [("toattacker", "toserver", attacker), ("tovictim", "toserver", victim)] {
-            ip(&hosts.server, &format!("link add {near} type veth peer name {far} netns {netns}"));
-            ip(&hosts.server, &format!("link set {near} up"));
+            hosts.server.ip(&format!("link add {near} type veth peer name {far} netns {netns}"));
+            hosts.server.ip(&format!("link set {near} up"));
         }
         for (host, command) in [
             (&hosts.attacker, "link set lo up"),
@@ -46,17 +45,17 @@ impl ThreeHosts {
             // It has no address and so says nothing: no message of ICMP stops a stream.
             (&hosts.server, "neighbour replace 10.2.0.1 lladdr 02:00:00:00:00:01 dev tovictim"),
         ] {
-            ip(host, command);
+            host.ip(command);
         }
         let filter = "for file in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $file; done";
-        output(hosts.server.command("sh").args(["-c", filter]));
+        hosts.server.output("sh", &["-c", filter]);
         hosts
     }
 
     /// Bytes that the server has sent towards the victim, link-layer headers included.
     fn received(&self) -> u64 {
         let arguments = ["-json", "-statistics", "link", "show", "dev", "tovictim"];
-        let listed = output(self.server.command("ip").args(arguments));
+        let listed = self.server.output("ip", &arguments);
         let document: Value = serde_json::from_str(&listed).expect("JSON of iproute2");
         document.pointer("/0/stats64/tx/bytes").and_then(Value::as_u64).expect("a counter")
     }
@@ -71,21 +70,11 @@ impl ThreeHosts {
     }
 }
 
-fn ip(host: &Namespace, arguments: &str) {
-    output(host.command("ip").args(arguments.split(' ')));
-}
-
-fn output(command: &mut Command) -> String {
-    let output = command.output().expect("it runs");
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("UTF-8")
-}
-
 fn serve(host: &Namespace, arguments: &[&str]) -> Process {
     let mut command = host.command(env!("CARGO_BIN_EXE_linerate"));
     command.args(arguments);
     let server = Process::start(command);
-    let listening = || output(host.command("ss").args(["-Hltn", "sport", "=", ":5201"]));
+    let listening = || host.output("ss", &["-Hltn", "sport", "=", ":5201"]);
     assert!(support::process::eventually(LIMIT, || !listening().is_empty()), "{}", server.stderr());
     server
 }

@@ -3,7 +3,6 @@
 mod support;
 
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -28,15 +27,15 @@ impl TwoHosts {
     fn new() -> Self {
         let hosts = Self { near: Namespace::new(), far: Namespace::new() };
         for host in [&hosts.near, &hosts.far] {
-            ip(host, "link set lo up");
-            ip(host, "link add other type veth peer name another");
-            ip(host, "link set other up");
-            ip(host, "link set another up");
+            host.ip("link set lo up");
+            host.ip("link add other type veth peer name another");
+            host.ip("link set other up");
+            host.ip("link set another up");
         }
-        ip(&hosts.near, &format!("link add va type veth peer name vb netns {}", hosts.far.id()));
+        hosts.near.ip(&format!("link add va type veth peer name vb netns {}", hosts.far.id()));
         for (host, device, address) in [(&hosts.near, "va", "fe80::1"), (&hosts.far, "vb", "fe80::2")] {
-            ip(host, &format!("address add {address}/64 dev {device} nodad"));
-            ip(host, &format!("link set {device} up"));
+            host.ip(&format!("address add {address}/64 dev {device} nodad"));
+            host.ip(&format!("link set {device} up"));
         }
         hosts
     }
@@ -45,7 +44,7 @@ impl TwoHosts {
         let mut command = self.far.command(program);
         command.env("LINERATE_HISTORY", "off").args(arguments);
         let server = Process::start(command);
-        let listening = || output(self.far.command("ss").args(["-Hltn", "sport", "=", ":5201"]));
+        let listening = || self.far.output("ss", &["-Hltn", "sport", "=", ":5201"]);
         assert!(eventually(LIMIT, || !listening().is_empty()), "{}", server.stderr());
         server
     }
@@ -59,16 +58,6 @@ impl TwoHosts {
     fn document(&self, arguments: &[&str]) -> Value {
         self.measure(LINERATE, &[arguments, &["--json", "--quiet"]].concat()).expect_code(0).json()
     }
-}
-
-fn ip(host: &Namespace, arguments: &str) {
-    output(host.command("ip").args(arguments.split(' ')));
-}
-
-fn output(command: &mut Command) -> String {
-    let output = command.output().expect("it runs");
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("UTF-8")
 }
 
 #[test]
@@ -114,7 +103,7 @@ fn an_address_to_bind_to_has_its_interface() {
 #[ignore = "needs root, ip, ss and iperf3: two network namespaces"]
 fn iperf3s_bind_option_has_its_interface() {
     let hosts = TwoHosts::new();
-    let shown = output(hosts.near.command("ip").args(["-oneline", "link", "show", "dev", "va"]));
+    let shown = hosts.near.ip("-oneline link show dev va");
     let numbered = format!("fe80::1%{}", shown.split(':').next().expect("the interface's number"));
     let programs = [(Path::new(LINERATE), &["iperf3"][..]), (iperf3(), &[])];
     let options: [(&str, &[&str]); 4] =

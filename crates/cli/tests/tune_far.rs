@@ -19,10 +19,6 @@ const SETTING: &str = "net.ipv4.tcp_rmem";
 const WANTED: &str = "4096 131072 67108864";
 
 /// Runs `ip` in a namespace.
-fn ip(namespace: &Namespace, line: &str) {
-    let done = namespace.command("ip").args(line.split(' ')).status().expect("ip runs");
-    assert!(done.success(), "ip {line}");
-}
 
 /// Agent of the far host. `nsenter` becomes it, so that its process ID is the child's.
 struct Agent {
@@ -162,7 +158,7 @@ fn reported_settings_make_a_valid_plan() {
         "link set pair1 up",
         "route add default via 10.77.0.2 initcwnd 20",
     ] {
-        ip(&namespace, line);
+        namespace.ip(line);
     }
     let mut agent = Agent::start(&namespace, &scratch);
     let told = agent.ask(json!({ "request": "host", "peer": "192.0.2.7" }));

@@ -52,6 +52,20 @@ impl Namespace {
         command
     }
 
+    /// Runs `ip` in the namespace with these arguments, separated by blanks; returns its output.
+    #[track_caller]
+    pub fn ip(&self, arguments: &str) -> String {
+        self.output("ip", &arguments.split(' ').collect::<Vec<_>>())
+    }
+
+    /// Output of a program in the namespace that has to succeed.
+    #[track_caller]
+    pub fn output(&self, program: &str, arguments: &[&str]) -> String {
+        let output = self.command(program).args(arguments).output().expect("it runs");
+        assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
     /// Setting in the namespace, with single blanks between numbers.
     pub fn read(&self, setting: &str) -> String {
         let path = format!("/proc/sys/{}", setting.replace('.', "/"));
