@@ -200,9 +200,9 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             let clean = adopt_orphans().is_ok() && leave_orphan() && kill_descendants(Duration::from_secs(10)).is_ok();
-            let nobody = descendants(ProcessId(std::process::id())).is_ok_and(|left| left.is_empty());
+            let is_childless = descendants(ProcessId(std::process::id())).is_ok_and(|left| left.is_empty());
             // SAFETY: ends the child at once.
-            unsafe { libc::_exit(i32::from(!(clean && nobody))) };
+            unsafe { libc::_exit(i32::from(!(clean && is_childless))) };
         }
         let mut status = -1;
         // SAFETY: `status` is ours alone; the child is ours to wait for.
