@@ -24,7 +24,8 @@ use super::config::ServerObjects;
 use super::load::{self, LoadConnection, LoadMeter};
 use super::probe::{self, TestEvent};
 
-/// Duration of an interval ("ID"): as in networkQuality and goresponsiveness; the draft's five seconds take a minute per direction.
+/// Duration of an interval ("ID"), as in networkQuality and goresponsiveness: the draft's five seconds take a minute per
+/// direction.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Intervals that count ("MAD").
