@@ -25,8 +25,7 @@ impl ClientDriver<'_> {
             self.unanswered = None;
         } else if self.unanswered.take_if(|since| is_over(*since)).is_some() {
             let text = format!(
-                "{} accepted the connection and has not answered yet: it serves other clients, or hangs; waiting for up \
-                 to {} (Ctrl-C ends)",
+                "{} accepted the connection and has not answered: it is busy or hangs; waiting for up to {} (Ctrl-C ends)",
                 self.options.host,
                 linerate_units::display::duration(self.options.deadlines.turn)
             );
