@@ -18,8 +18,6 @@ const LIMIT: Duration = Duration::from_secs(300);
 const SETTING: &str = "net.ipv4.tcp_rmem";
 const WANTED: &str = "4096 131072 67108864";
 
-/// Runs `ip` in a namespace.
-
 /// Agent of the far host. `nsenter` becomes it, so that its process ID is the child's.
 struct Agent {
     child: Child,
