@@ -6,7 +6,8 @@
 //!
 //! Where streams share processors, fast receivers run late and find more than the threshold at each wake: a larger one would
 //! only move their data out of the cache. Slow ones wake for each packet; they gather for longer, by which a single one of
-//! many shows no other figure either, as long as the window is far from full.
+//! many shows no other figure either, as long as the window is far from full. They gather a segment or more: the sender of
+//! small blocks holds an incomplete one back until an acknowledgement (RFC 896), which would wait for the kernel's timer.
 //!
 //! A larger threshold makes the kernel enlarge the buffer to hold just that (`tcp_set_rcvlowat()`). Where it does not let buffers
 //! grow, the window would then be closed whenever a receiver wakes.
@@ -41,6 +42,7 @@ pub(super) struct LowWaterMark {
 struct WindowRoom {
     bytes: ByteCount,
     round_trip: Duration,
+    segment: ByteCount,
 }
 
 impl WindowRoom {
@@ -51,12 +53,13 @@ impl WindowRoom {
     /// Room of a connection; none where its kernel has not measured the receiver's round trip.
     fn of(socket: &impl AsFd) -> Self {
         let round_trip = tcp_info::read(socket).ok().and_then(|info| info.receive_rtt);
+        let segment = options::mss(socket).map(|mss| ByteCount::new(u64::from(mss.get()))).unwrap_or_default();
         let measured = round_trip.zip(options::receive_buffer(socket).ok());
-        measured.map_or_else(Self::default, |(round_trip, buffer)| Self::new(buffer, round_trip))
+        measured.map_or_else(Self::default, |(round_trip, buffer)| Self::new(buffer, round_trip, segment))
     }
 
-    fn new(buffer: ByteCount, round_trip: Duration) -> Self {
-        Self { bytes: ByteCount::new(buffer.get() / Self::PARTS), round_trip }
+    fn new(buffer: ByteCount, round_trip: Duration, segment: ByteCount) -> Self {
+        Self { bytes: ByteCount::new(buffer.get() / Self::PARTS), round_trip, segment }
     }
 
     /// Bytes that may wait to be read at `rate`.
@@ -110,7 +113,8 @@ impl LowWaterMark {
             return soon;
         }
         let later = within(Self::CROWDED_GATHER).min(self.room.left(rate)).min(MAX_COPY / 2).min(most);
-        if later < Self::CROWDED_LEAST.min(most) { soon } else { soon.max(1 << later.max(1).ilog2()) }
+        let least = Self::CROWDED_LEAST.min(most).max(self.room.segment.to_usize());
+        if later < least { soon } else { soon.max(1 << later.max(1).ilog2()) }
     }
 
     /// Stops coalescing.
@@ -226,29 +230,37 @@ mod tests {
     #[test]
     fn slow_streams_that_share_processors_gather_for_longer_where_the_window_has_room() {
         let most = LowWaterMark::LARGE;
-        let threshold = |bytes: u64, buffer: u64, round_trip: u64, most: usize| {
+        let threshold = |bytes: u64, buffer: u64, round_trip: u64, segment: u64, most: usize| {
             let mut mark = LowWaterMark::new(None, true, || None, MonotonicTime::default());
-            mark.room = WindowRoom::new(ByteCount::new(buffer), Duration::from_micros(round_trip));
+            let round_trip = Duration::from_micros(round_trip);
+            mark.room = WindowRoom::new(ByteCount::new(buffer), round_trip, ByteCount::new(segment));
             mark.threshold(ByteCount::new(bytes) / MILLISECOND, most)
         };
-        for (bytes, buffer, round_trip, most, expected) in [
-            (819, 6_000_000, 1000, most, 1),
-            (820, 6_000_000, 1000, most, 4096),
-            (2000, 6_000_000, 1000, most, 8192),
-            (16_384, 6_000_000, 1000, most, 65_536),
-            (131_072, 6_000_000, 1000, most, 393_216),
+        for (bytes, buffer, round_trip, segment, most, expected) in [
+            (819, 6_000_000, 1000, 1448, most, 1),
+            (820, 6_000_000, 1000, 1448, most, 4096),
+            (2000, 6_000_000, 1000, 1448, most, 8192),
+            (16_384, 6_000_000, 1000, 1448, most, 65_536),
+            (131_072, 6_000_000, 1000, 1448, most, 393_216),
             // 64 streams over 1 Gbit/s, whose buffers never grow.
-            (1900, 131_072, 2000, most, 8192),
+            (1900, 131_072, 2000, 1448, most, 8192),
             // Windows that are full each round trip of 20 ms, and one that nearly is.
-            (3200, 131_072, 20_000, most, 1),
-            (3200, 131_072, 9000, most, 1),
-            (3200, 131_072, 5000, most, 8192),
+            (3200, 131_072, 20_000, 1448, most, 1),
+            (3200, 131_072, 9000, 1448, most, 1),
+            (3200, 131_072, 5000, 1448, most, 8192),
             // Unknown.
-            (3200, 0, 0, most, 1),
-            (2000, 6_000_000, 1000, 1024, 1024),
+            (3200, 0, 0, 1448, most, 1),
+            (2000, 6_000_000, 1000, 536, 1024, 1024),
+            (2000, 6_000_000, 1000, 1448, 1024, 1),
+            // Segments over loopback, of which five milliseconds have none, and one.
+            (1250, 6_000_000, 100, 32_768, most, 1),
+            (6600, 6_000_000, 100, 32_768, most, 32_768),
         ] {
-            let found = threshold(bytes, buffer, round_trip, most);
-            assert_eq!(found, expected, "{bytes} a millisecond, buffer {buffer}, {round_trip} µs");
+            let found = threshold(bytes, buffer, round_trip, segment, most);
+            assert_eq!(
+                found, expected,
+                "{bytes} a millisecond, buffer {buffer}, {round_trip} µs, segments of {segment}"
+            );
         }
     }
 }
