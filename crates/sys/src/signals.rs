@@ -67,7 +67,7 @@ const REPEAT_TIME: Duration = Duration::from_millis(500);
 
 /// The first signal that came, or 0.
 static PENDING: AtomicI32 = AtomicI32::new(0);
-/// When the first one of each kind came, in nanoseconds of the monotonic clock, or 0.
+/// Time at which the first one of each kind came, in nanoseconds of the monotonic clock, or 0.
 static FIRST_AT: [AtomicU64; Signal::ALL.len()] = [const { AtomicU64::new(0) }; Signal::ALL.len()];
 /// True when the present phase of a measurement is to end.
 static PHASE_END: AtomicBool = AtomicBool::new(false);

@@ -6,11 +6,12 @@ use crate::rust_file::{RustFile, RustToken, TokenKind};
 
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "doc-openings",
-    statement: "no doc comment opens with What, Whether, How, Whose, So or Of: a noun or a verb comes first",
+    statement: "no doc comment opens with What, Whether, How, So, Of or the like: a noun or a verb comes first",
     check,
 };
 
-const WORDS: [&str; 6] = ["What", "Whether", "How", "Whose", "So", "Of"];
+const WORDS: [&str; 12] =
+    ["What", "Whether", "How", "Whose", "So", "Of", "Who", "Whoever", "Which", "When", "Where", "Why"];
 
 fn check(repository: &Repository) -> Vec<InvariantViolation> {
     let mut violations = Vec::new();

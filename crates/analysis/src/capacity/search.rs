@@ -624,7 +624,7 @@ impl CapacitySearch {
         if self.kept_up { SearchLimiter::MaximumRate } else { SearchLimiter::Sender }
     }
 
-    /// When most of the measured loss occurred in the receiving host, the receiver is the bound.
+    /// Bound by which packets were lost: the receiver, when most of the measured loss occurred in its host.
     fn path_or_receiver(&self) -> CapacityBound {
         let (Some((from, to)), Some(window)) = (self.result, self.result.and_then(|(from, to)| self.window(from, to)))
         else {

@@ -80,7 +80,7 @@ fn late_reports_prolong_the_search() {
     }
 }
 
-/// Where requests wait for retransmissions, a sender that is slow for as long is no slow sender.
+/// A sender that is slow for as long as requests wait for retransmissions is no slow sender.
 #[test]
 fn late_requests_do_not_count_as_a_slow_sender() {
     for order_delay in [0.2, 0.4, 0.6] {

@@ -111,7 +111,7 @@ struct ClientDriver<'a> {
     peer: PeerReport,
     hello: Option<ServerHello>,
     handshake_rtts: Vec<Duration>,
-    /// When the connection was accepted, until the server has answered or its silence is reported.
+    /// Time at which the connection was accepted, until the server has answered or its silence is reported.
     unanswered: Option<MonotonicTime>,
     interrupted: Option<String>,
     broken: Option<(MonotonicTime, StreamFailure)>,

@@ -496,7 +496,7 @@ const UNCOALESCED_TAIL: ByteCount = ByteCount::from_mebibytes(4);
 /// Reads at a limited rate in small pieces, as an application does that processes the data.
 struct SlowReader {
     rate: BitRate,
-    /// When the next read is due.
+    /// Time of the next read.
     next: MonotonicTime,
 }
 

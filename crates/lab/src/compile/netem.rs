@@ -66,8 +66,8 @@ pub(super) fn stage(direction: &LinkDirection) -> Option<(String, bool)> {
     (!parameters.is_empty()).then(|| (format!("netem limit {NO_LIMIT} {}", parameters.join(" ")), is_random))
 }
 
-/// Where the rate changes, only the shaper enforces it: a change would restart this stage's random numbers. A rate at
-/// which no packet takes time keeps them in their order.
+/// Rate of the stage. A rate that changes is enforced by the shaper only: a change would restart this stage's random numbers;
+/// one at which no packet takes time keeps them in their order.
 fn rate_argument(rate: BitRate, direction: &LinkDirection) -> String {
     if direction.steps.is_empty() {
         format!("rate {}", bits(direction.layer.counted_rate(rate)))

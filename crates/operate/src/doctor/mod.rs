@@ -309,7 +309,7 @@ struct StepRecorder<'a> {
     guide: &'a mut dyn DoctorInterface,
     checkpoint: &'a mut DoctorCheckpoint,
     steps: Vec<DoctorStep>,
-    /// When the step that is under way began.
+    /// Begin of the step that is under way.
     since: MonotonicTime,
 }
 

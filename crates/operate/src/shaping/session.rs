@@ -97,7 +97,7 @@ pub enum ShapeEvent<'a> {
     Step(&'a str),
     /// Changes of an interrupted run, or of the shaper before, were rolled back.
     RolledBack {
-        /// Where they are recorded.
+        /// Store that records them.
         store: &'a ChangeStore,
         /// Result of the rollback.
         report: &'a RollbackReport,

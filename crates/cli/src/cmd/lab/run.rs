@@ -84,7 +84,7 @@ impl<'a> LabTarget<'a> {
 pub(crate) enum Adaptation {
     /// Not at all.
     None,
-    /// Where no transfer is given, it is the path's own.
+    /// A transfer: without one on the command line, the path's own.
     Transfer {
         /// True when one is given.
         is_given: bool,

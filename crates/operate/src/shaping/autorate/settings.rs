@@ -10,10 +10,7 @@ use linerate_shape::autorate::{AutorateBounds, ControlLaw};
 use linerate_shape::verify::PerDirection;
 use linerate_units::Port;
 
-/// Where linerate's servers listen unless told otherwise.
-const SERVER_PORT: u16 = 5201;
-
-/// Who answers probes.
+/// Host that answers probes, and the kind of probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReflectorAddress {
     /// A host that answers pings: round trips only.
@@ -57,7 +54,7 @@ impl FromStr for ReflectorAddress {
         };
         let port = match port {
             Some(port) => port.parse().ok().and_then(Port::new).ok_or("a port is a number from 1 to 65535")?,
-            None => Port::new(SERVER_PORT).ok_or_else(|| advice.to_owned())?,
+            None => Port::IPERF3,
         };
         if host.is_empty() { Err(advice.to_owned()) } else { Ok(ReflectorAddress::Server(host.to_owned(), port)) }
     }
@@ -109,13 +106,13 @@ pub fn public_timestamp_reflectors() -> Vec<ReflectorAddress> {
 pub struct AutorateSettings {
     /// Law by which rates are chosen.
     pub law: ControlLaw,
-    /// Within what they are held. A base of `None` is found out, from 2 Mbit/s on.
+    /// Bounds of the rates. A base of `None` is determined, from 2 Mbit/s on.
     pub bounds: PerDirection<AutorateBounds>,
-    /// Who answers, best first. The first six are probed, the others are in reserve.
+    /// Hosts that answer, best first. The first six are probed, the others are in reserve.
     pub reflectors: Vec<ReflectorAddress>,
-    /// Where lines of the log go.
+    /// File of the log; `None` for no log.
     pub log: Option<PathBuf>,
-    /// When it ends by itself.
+    /// Time after which it ends by itself; `None` for never.
     pub time: Option<Duration>,
     /// Removes the shaper at the end.
     pub off_at_end: bool,

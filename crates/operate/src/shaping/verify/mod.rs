@@ -55,7 +55,7 @@ pub struct VerifySettings {
     pub profile: ShaperRequirements,
 }
 
-/// Which measurement it is.
+/// Measurement of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasurementPart {
     /// Without the shaper, for what the line carries.
@@ -88,7 +88,7 @@ pub enum VerifyEvent<'a> {
     Note(&'a str),
 }
 
-/// Whoever wants to know what happens.
+/// Receiver of a verification's events.
 pub type VerifyObserver<'a> = &'a mut dyn FnMut(&VerifyEvent<'_>);
 
 /// Evidence and verdict.
@@ -111,7 +111,7 @@ pub struct VerifyOutcome {
     pub is_active: bool,
     /// The judgement; `None` when it did not come to one.
     pub result: Option<VerificationResult>,
-    /// Why the measurement with the shaper came to no end.
+    /// Reason why the measurement with the shaper came to no end.
     pub abort_reason: Option<String>,
     /// The search for the highest rates, if there was one.
     pub search: Option<RateSearchRecord>,
@@ -128,7 +128,7 @@ pub struct VerifyOutcome {
 }
 
 impl VerificationResult {
-    /// Where the delay that is left comes from; `None` where load does not pass our trees, so that it says nothing of them.
+    /// Source of the delay that is left; `None` where load does not pass our trees, which it shows nothing of then.
     pub fn attribution(&self) -> Option<&DelayAttribution> {
         let passed_by = [
             FindingKind::WrongInterface,
