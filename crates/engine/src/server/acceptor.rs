@@ -511,7 +511,8 @@ impl ConnectionAcceptor<'_, '_> {
         cookie: Cookie,
         descriptors: Option<MemoryLease>,
     ) {
-        let Ok(inbox) = SessionInbox::new(net::canonical(peer).ip()) else {
+        let server = control.stream().local_addr().ok().map(net::canonical);
+        let Ok(inbox) = SessionInbox::new(net::canonical(peer).ip(), server) else {
             let _ = control.send(&[ControlState::AccessDenied.byte()]);
             return;
         };

@@ -62,6 +62,8 @@ pub(super) struct SessionInbox {
     expected: AtomicUsize,
     /// Network of the control connection, from which they come.
     network: ClientNetwork,
+    /// Address at which the client reached this server; `None` where the socket does not tell.
+    server: Option<SocketAddr>,
     /// Connections with the session's cookie from other networks.
     strangers: AtomicUsize,
     /// Queue that takes the connections of a test of requests, without the session's own thread.
@@ -69,16 +71,22 @@ pub(super) struct SessionInbox {
 }
 
 impl SessionInbox {
-    pub(super) fn new(client: IpAddr) -> io::Result<Arc<Self>> {
+    /// An empty queue for a session of `client`, which reached this server at `server`.
+    pub(super) fn new(client: IpAddr, server: Option<SocketAddr>) -> io::Result<Arc<Self>> {
         let waker = Arc::new(Waker::new().map_err(io::Error::from)?);
         let (expected, strangers) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (queue, network, connections) = (Mutex::default(), ClientNetwork::of(client), Mutex::default());
-        Ok(Arc::new(Self { queue, waker, expected, network, strangers, connections }))
+        Ok(Arc::new(Self { queue, waker, expected, network, server, strangers, connections }))
     }
 
     /// Number of connections with the session's cookie that came from other networks.
     pub(super) fn strangers(&self) -> usize {
         self.strangers.load(Ordering::Relaxed)
+    }
+
+    /// Address at which the client reached this server.
+    pub(super) fn server(&self) -> Option<SocketAddr> {
+        self.server
     }
 
     /// Waker of the session, for its streams.

@@ -82,7 +82,8 @@ impl ServiceAccess {
             return Err(ServiceRefusal::Busy(most));
         }
         let lease = lease.map_err(|error| exhausted(error.to_string()))?;
-        let inbox = SessionInbox::new(client).map_err(|cause| exhausted(linerate_sys::describe_os_error(&cause)))?;
+        let inbox =
+            SessionInbox::new(client, None).map_err(|cause| exhausted(linerate_sys::describe_os_error(&cause)))?;
         let number = self.registry.next_number();
         let account = self.registry.enter(number, Arc::clone(&inbox), client, now);
         self.registry.mark_parameters_received(number);

@@ -109,7 +109,7 @@ impl UdpHub {
             let source = net::canonical(arrival.source).ip();
             match registry.session_for_request(source, arrival.size, clock::monotonic_now()) {
                 RequestOwner::Session(inbox) => {
-                    if let Some(stream) = self.open_stream(&arrival, &mut waiting) {
+                    if let Some(stream) = self.open_stream(&arrival, inbox.server(), &mut waiting) {
                         inbox.deliver(SessionMessage::Udp(stream));
                     }
                 }
@@ -134,7 +134,13 @@ impl UdpHub {
         }
     }
 
-    fn open_stream(&mut self, arrival: &DatagramArrival, waiting: &mut VecDeque<DatagramArrival>) -> Option<UdpSocket> {
+    /// Opens the stream of a request by a client that reached this host at `server`.
+    fn open_stream(
+        &mut self,
+        arrival: &DatagramArrival,
+        server: Option<SocketAddr>,
+        waiting: &mut VecDeque<DatagramArrival>,
+    ) -> Option<UdpSocket> {
         let socket = match self.socket.take() {
             Some(socket) => socket,
             None => self.bind().ok()?,
@@ -144,9 +150,30 @@ impl UdpHub {
         // Datagrams of other clients that arrived before the socket was connected belong to them, not to the stream.
         read_requests(&socket, waiting);
         waiting.retain(|other| other.source != arrival.source);
+        let socket = server.and_then(|server| self.socket_at(server, arrival.source, &socket)).unwrap_or(socket);
         socket.set_nonblocking(false).ok()?;
         let _ = options::set_receive_timeout(&socket, Some(Duration::from_millis(100)));
         socket.send(&arrival.request.reply()).ok()?;
+        Some(socket)
+    }
+
+    /// Socket for a client that reached this host at `server`, where the kernel chose another source for `chosen`: the client
+    /// accepts no datagram from there, and what it sends would not be received. `None` where the source is right.
+    fn socket_at(&self, server: SocketAddr, client: SocketAddr, chosen: &UdpSocket) -> Option<UdpSocket> {
+        let source = net::canonical(chosen.local_addr().ok()?);
+        if source.ip() == server.ip() && net::scope_of(source) == net::scope_of(server) {
+            return None;
+        }
+        let socket = net::bind_udp(&UdpOptions {
+            address: Some(server.ip()),
+            scope: net::scope_of(server),
+            port: Port::new(self.address.port()),
+            device: self.options.device.clone(),
+            reuse_address: true,
+            ..UdpOptions::default()
+        });
+        let socket = socket.ok()?;
+        net::connect_bound_udp(&socket, net::canonical(client)).ok()?;
         Some(socket)
     }
 }

@@ -28,7 +28,7 @@ fn cookie(number: u8) -> Cookie {
 /// Registers sessions with these numbers, all at the same time.
 fn enter(registry: &SessionRegistry, numbers: impl IntoIterator<Item = u64>) -> Vec<Arc<SessionInbox>> {
     let enter = |number| {
-        let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into()).expect("a waker");
+        let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into(), None).expect("a waker");
         registry.enter(number, Arc::clone(&inbox), Ipv4Addr::LOCALHOST.into(), at(0));
         inbox
     };
@@ -53,7 +53,7 @@ fn is_displaced(inbox: &SessionInbox) -> bool {
 
 #[test]
 fn messages_are_taken_in_their_order_and_keep_the_inbox_readable() {
-    let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into()).expect("a waker");
+    let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into(), None).expect("a waker");
     assert!(!is_awake(&inbox) && inbox.take().is_none());
     for text in ["first", "second", "third"] {
         inbox.deliver(SessionMessage::Terminate(text.to_owned()));
@@ -95,7 +95,7 @@ fn a_stream_from_another_network_does_not_belong_to_the_session_of_its_cookie() 
     ] {
         let [client, neighbour, stranger]: [IpAddr; 3] =
             [client, neighbour, stranger].map(|address| address.parse().expect("an address"));
-        let inbox = SessionInbox::new(client).expect("a waker");
+        let inbox = SessionInbox::new(client, None).expect("a waker");
         assert!(registry.expect_streams(cookie(network), &inbox, StreamCount::new(1)));
         assert!(matches!(registry.session_for_stream(&cookie(network), stranger), StreamOwner::Stranger));
         assert_eq!(inbox.strangers(), 1);
@@ -279,7 +279,7 @@ fn the_network_with_the_most_sessions_gives_way_to_others() {
     let mut enter = |client: &str, count: usize| {
         let entered = (0..count).map(|_| {
             next += 1;
-            let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into()).expect("a waker");
+            let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into(), None).expect("a waker");
             registry.enter(next, Arc::clone(&inbox), client.parse().expect("an address"), at(0));
             registry.mark_parameters_received(next);
             inbox
@@ -310,7 +310,7 @@ fn many_networks_of_one_site_do_not_keep_others_away() {
     let registry = registry();
     let inboxes: Vec<_> = (1..=5)
         .map(|number| {
-            let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into()).expect("a waker");
+            let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into(), None).expect("a waker");
             let client = format!("2001:db8:7:{number}::1").parse().expect("an address");
             registry.enter(number, Arc::clone(&inbox), client, at(0));
             inbox
@@ -328,7 +328,7 @@ fn who_holds_the_most_memory_gives_way_to_those_who_ask_for_less() {
     let registry = registry();
     let mut leases = Vec::new();
     let mut enter = |number: u64, client: &str, kibibytes: u64| {
-        let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into()).expect("a waker");
+        let inbox = SessionInbox::new(Ipv4Addr::LOCALHOST.into(), None).expect("a waker");
         let account = registry.enter(number, Arc::clone(&inbox), client.parse().expect("an address"), at(0));
         leases.push(account.lease(ByteCount::from_kibibytes(kibibytes)).expect("memory"));
         assert_eq!(account.held(), ByteCount::from_kibibytes(kibibytes));

@@ -45,15 +45,20 @@ struct Bench {
 
 impl Bench {
     fn new(sessions: &[(IpAddr, u64)]) -> Self {
-        let probe = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
-        let address = probe.local_addr().expect("bound");
-        drop(probe);
         let options =
             ServerOptions { address: Some(LOOPBACK), family: Some(AddressFamily::Ipv4), ..ServerOptions::default() };
+        Self::reached_at(LOOPBACK, options, sessions)
+    }
+
+    /// A hub of a server that all clients have reached at `server`.
+    fn reached_at(server: IpAddr, options: ServerOptions, sessions: &[(IpAddr, u64)]) -> Self {
+        let probe = UdpSocket::bind((server, 0)).expect("loopback");
+        let address = probe.local_addr().expect("bound");
+        drop(probe);
         let registry = SessionRegistry::new(None, ServerResources::new(SESSION_MEMORY)).expect("a waker");
         let mut inboxes = Vec::new();
         for (session, (client, streams)) in (1..).zip(sessions) {
-            let inbox = SessionInbox::new(*client).expect("a waker");
+            let inbox = SessionInbox::new(*client, Some(address)).expect("a waker");
             registry.enter(session, Arc::clone(&inbox), *client, clock::monotonic_now());
             registry.request_turn(UdpOpening {
                 session,
@@ -228,6 +233,24 @@ fn at_most_64_requests_from_unknown_addresses_are_kept() {
     assert!(bench.inboxes[0].take().is_none() && bench.hub.next_deadline().is_none());
     let expected: Vec<_> = clients[..64].iter().map(|client| client.local_addr().ok()).collect();
     assert_eq!(streams.iter().map(|stream| stream.peer_addr().ok()).collect::<Vec<_>>(), expected);
+}
+
+/// Loopback addresses are those of a host with several networks: the kernel sends from the first one.
+#[test]
+fn a_stream_has_the_address_at_which_its_client_reached_the_server() {
+    let other = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+    for (server, family) in [(other, Some(AddressFamily::Ipv4)), (other, None), (LOOPBACK, None)] {
+        let options = ServerOptions { address: None, family, ..ServerOptions::default() };
+        let mut bench = Bench::reached_at(server, options, &[(LOOPBACK, 2)]);
+        for _ in 0..2 {
+            let client = client(bench.address);
+            client.send(&udp::REQUEST).expect("loopback");
+            let stream = bench.stream(0);
+            assert_eq!(receive(&client), udp::REPLY, "{server}, {family:?}");
+            client.send(b"data").expect("loopback");
+            assert_eq!(receive(&stream), b"data", "{server}, {family:?}");
+        }
+    }
 }
 
 #[test]
