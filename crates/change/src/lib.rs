@@ -32,11 +32,12 @@ pub use comparison::{is_unchanged, optional_value_matches, shown, value_matches}
 pub use error::{ChangeError, Result};
 pub use id::ChangeId;
 pub use journal::WriteOutcome;
+pub use linerate_model::change::ChangeSetState;
 pub use rollback::{
     FileRollbackReport, RestoreOutcome, RollbackMode, RollbackReport, TargetReport, latest_in_effect, pending, recover,
     roll_back, unfinished,
 };
-pub use set::{ChangePhase, ChangeSet, ChangeSetState, KeptFile, PlannedChange};
+pub use set::{ChangePhase, ChangeSet, KeptFile, PlannedChange};
 pub use store::{ChangeStore, ListedChangeSet, STATE_VARIABLE};
 pub use trial::{ApplyOutcome, ChangeTrial, KeepOptions, KeptChanges, TrialOptions};
 pub use watchdog::{RollbackGuard, WatchdogKind, watch};

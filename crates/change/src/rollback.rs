@@ -3,7 +3,7 @@
 use core::fmt;
 use std::path::PathBuf;
 
-use linerate_model::change::ChangeTarget;
+use linerate_model::change::{ChangeSetState, ChangeTarget, RestoreOutcomeName};
 use linerate_sys::host_access::{HostAccess, HostIdentity};
 
 use crate::comparison::shown;
@@ -11,7 +11,7 @@ use crate::error::{ChangeError, Result};
 use crate::id::ChangeId;
 use crate::journal::{self, Journal};
 use crate::session::ChangeSession;
-use crate::set::{ChangePhase, ChangeSet, ChangeSetState};
+use crate::set::{ChangePhase, ChangeSet};
 use crate::store::ChangeStore;
 
 /// Mode of a rollback.
@@ -70,18 +70,18 @@ impl RestoreOutcome {
         }
     }
 
-    /// Name in JSON documents.
+    /// Name of the outcome.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub const fn name(&self) -> RestoreOutcomeName {
         match self {
-            Self::Restored => "restored",
-            Self::AlreadyBack => "already_restored",
-            Self::NeverWritten => "never_written",
-            Self::ChangedByOthers { .. } => "changed_by_others",
-            Self::Gone => "gone",
-            Self::Moved { .. } => "moved",
-            Self::LostAtReboot => "lost_at_reboot",
-            Self::Failed(_) => "failed",
+            Self::Restored => RestoreOutcomeName::Restored,
+            Self::AlreadyBack => RestoreOutcomeName::AlreadyRestored,
+            Self::NeverWritten => RestoreOutcomeName::NeverWritten,
+            Self::ChangedByOthers { .. } => RestoreOutcomeName::ChangedByOthers,
+            Self::Gone => RestoreOutcomeName::Gone,
+            Self::Moved { .. } => RestoreOutcomeName::Moved,
+            Self::LostAtReboot => RestoreOutcomeName::LostAtReboot,
+            Self::Failed(_) => RestoreOutcomeName::Failed,
         }
     }
 }

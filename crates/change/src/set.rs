@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use linerate_model::change::{ChangeTarget, HostChange, InterfaceIdentity};
+use linerate_model::change::{ChangePhaseName, ChangeSetState, ChangeTarget, HostChange, InterfaceIdentity};
 use linerate_model::socket::ProcessId;
 use linerate_sys::host_access::HostIdentity;
 use linerate_units::WallTime;
@@ -96,6 +96,20 @@ impl ChangePhase {
         }
     }
 
+    /// Name of the phase.
+    #[must_use]
+    pub const fn name(&self) -> ChangePhaseName {
+        match self {
+            Self::Planned => ChangePhaseName::Planned,
+            Self::NoNeed => ChangePhaseName::NoNeed,
+            Self::Refused => ChangePhaseName::Refused,
+            Self::Attempted | Self::TakingBack { .. } => ChangePhaseName::Unfinished,
+            Self::InForce { .. } => ChangePhaseName::InForce,
+            Self::Back => ChangePhaseName::Back,
+            Self::Replaced => ChangePhaseName::Replaced,
+        }
+    }
+
     /// True when something of the change may be on the host.
     #[must_use]
     pub const fn is_on_the_host(&self) -> bool {
@@ -132,51 +146,6 @@ pub struct KeptFile {
     pub settings: Vec<(String, String)>,
     /// True when nothing of the set is left in it.
     pub is_reverted: bool,
-}
-
-/// State of a change set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ChangeSetState {
-    /// Begun, and neither kept nor rolled back: in progress, or interrupted.
-    Pending,
-    /// Confirmed, and not written to a file: in effect until the next boot.
-    UntilReboot,
-    /// Kept.
-    Kept,
-    /// Rolled back; the host is as before.
-    RolledBack,
-    /// Rolled back as far as possible.
-    Partly,
-    /// Not kept, and lost at a reboot.
-    LostAtReboot,
-}
-
-impl ChangeSetState {
-    /// Name in JSON documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::UntilReboot => "until_reboot",
-            Self::Kept => "kept",
-            Self::RolledBack => "rolled_back",
-            Self::Partly => "partly_rolled_back",
-            Self::LostAtReboot => "lost_at_reboot",
-        }
-    }
-
-    /// Label for the user.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::UntilReboot => "kept until the next boot",
-            Self::Kept => "kept",
-            Self::RolledBack => "rolled back",
-            Self::Partly => "partly rolled back",
-            Self::LostAtReboot => "lost at a reboot",
-        }
-    }
 }
 
 impl ChangeSet {

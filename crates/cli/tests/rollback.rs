@@ -418,7 +418,9 @@ fn nothing_to_roll_back() {
     let empty = command(&["--list"]).expect_code(0);
     assert_eq!((empty.stdout.as_str(), empty.stderr.as_str()), ("", "linerate has made no changes on this host\n"));
     let document = command(&["--list", "--json"]).expect_code(0).json();
-    assert_eq!(document, json!({ "kind": "change-sets", "schema": 1, "sets": [], "unreadable": [] }));
+    let schema = "https://linerate.invalid/schema/1/change-sets.schema.json";
+    let expected = json!({ "$schema": schema, "kind": "change-sets", "schema": 1, "sets": [], "unreadable": [] });
+    assert_eq!(document, expected);
     assert!(command(&["7"]).expect_code(2).stderr.contains("no record of changes 7"));
     assert!(command(&["x"]).expect_code(2).stderr.contains("expected its number"));
     command(&[]).expect_code(0);

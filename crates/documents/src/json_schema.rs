@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use super::audit::{AuditDocument, ExplanationDocument};
 use super::baseline::BaselineDocument;
+use super::change_reports::ChangeReportsDocument;
+use super::change_sets::ChangeSetsDocument;
 use super::diagnose::DiagnoseDocument;
 use super::doctor::DoctorDocument;
 use super::fleet_report::FleetReport;
@@ -56,7 +58,7 @@ fn add_label(schema: &mut Value, name: &str) {
 }
 
 /// Schemas, each with its file name and the committed version.
-fn schemas() -> [(&'static str, Value, &'static str); 21] {
+fn schemas() -> [(&'static str, Value, &'static str); 23] {
     macro_rules! schema {
         ($document:ty, $name:literal, $title:literal) => {
             (
@@ -95,6 +97,8 @@ fn schemas() -> [(&'static str, Value, &'static str); 21] {
         schema!(WebDocument, "web", "A test in a browser (linerate serve --web)"),
         schema!(FleetReport, "fleet-report", "Results of a fleet or a monitor (linerate fleet report --format json)"),
         schema!(FleetResult, "fleet-result", "A test of a fleet or a monitor (linerate fleet agent --json)"),
+        schema!(ChangeSetsDocument, "change-sets", "Changes to a host (linerate rollback --list --json)"),
+        schema!(ChangeReportsDocument, "change-reports", "Rollback of changes (linerate rollback --json)"),
         schema!(ProgressEvent, "event", "Event of a running command (--json-stream)"),
     ]
 }

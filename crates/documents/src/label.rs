@@ -45,8 +45,8 @@ kinds! {
     Baseline "baseline" "Host without a network" true;
     Calculation "calculation" "Calculation" false;
     Calculators "calculators" "Calculators" false;
-    ChangeReports "change-reports" "Rollback of changes" false;
-    ChangeSets "change-sets" "Changes to this host" false;
+    ChangeReports "change-reports" "Rollback of changes" true;
+    ChangeSets "change-sets" "Changes to this host" true;
     Comparison "comparison" "Comparison of two runs" false;
     FleetMembers "fleet-members" "Members of a fleet" false;
     FleetPlan "fleet-plan" "Timetable of a fleet" false;

@@ -6,6 +6,8 @@
 
 pub mod audit;
 pub mod baseline;
+pub mod change_reports;
+pub mod change_sets;
 pub mod diagnose;
 pub mod doctor;
 pub mod environment;

@@ -13,6 +13,7 @@ use core::time::Duration;
 use std::fs::File;
 use std::path::PathBuf;
 
+use linerate_model::change::ChangeSetState;
 use linerate_sys::clock::{monotonic_now, sleep_until};
 use linerate_sys::file_lock::LockFile;
 use linerate_sys::host_access::{HostAccess, HostIdentity};
@@ -26,7 +27,7 @@ use crate::error::{ChangeError, Result};
 use crate::id::ChangeId;
 use crate::journal;
 use crate::rollback::{RollbackReport, roll_back_read};
-use crate::set::{ChangeSet, ChangeSetState};
+use crate::set::ChangeSet;
 use crate::store::ChangeStore;
 
 /// Process that rolls the changes back if this one cannot.

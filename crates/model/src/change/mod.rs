@@ -5,9 +5,11 @@
 pub mod document;
 mod interfaces;
 mod names;
+mod progress;
 
 pub use interfaces::InterfaceIdentity;
 use linerate_units::WallTime;
+pub use progress::{ChangePhaseName, ChangeSetState, RestoreOutcomeName};
 use serde::{Deserialize, Serialize};
 
 /// Target of a change: an item of a host that can be read and written as text.

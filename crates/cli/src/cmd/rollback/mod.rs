@@ -9,6 +9,7 @@ use linerate_change::{
     ChangeError, ChangeId, ChangeStore, RollbackMode, RollbackReport, latest_in_effect, recover, roll_back, unfinished,
     watch,
 };
+use linerate_documents::change_reports::ChangeReportsDocument;
 use linerate_sys::host_access::{HostAccess, RealHost};
 use linerate_sys::process::is_root;
 use linerate_sys::signals::InterruptSignals;
@@ -106,7 +107,7 @@ pub(crate) fn report_text(store: &ChangeStore, report: &RollbackReport, mode: Ro
 }
 
 /// JSON report of rollbacks.
-pub(crate) fn reports_document(reports: &[RollbackReport], mode: RollbackMode) -> serde_json::Value {
+pub(crate) fn reports_document(reports: &[RollbackReport], mode: RollbackMode) -> ChangeReportsDocument {
     document::reports_document(reports, mode)
 }
 

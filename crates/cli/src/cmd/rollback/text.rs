@@ -72,15 +72,7 @@ fn push_set(text: &mut String, set: &ChangeSet, here: &HostIdentity, style: Text
 
 fn push_item(text: &mut String, item: &PlannedChange, style: TextStyle) {
     let arrow = if style.unicode { "→" } else { "->" };
-    let phase = match item.phase {
-        ChangePhase::Planned => "not tried",
-        ChangePhase::NoNeed => "already set",
-        ChangePhase::Refused => "refused",
-        ChangePhase::Attempted | ChangePhase::TakingBack { .. } => "interrupted",
-        ChangePhase::InForce { .. } => "in effect",
-        ChangePhase::Back => "rolled back",
-        ChangePhase::Replaced => "replaced by a later change",
-    };
+    let phase = item.phase.name().label();
     let target = &item.change.target;
     let (from, to) = (target_value(target, item.change.from.as_deref()), target_value(target, Some(&item.change.to)));
     let _ = writeln!(text, "   {} ({phase})", escape::line(&item.change.target.to_string()));
