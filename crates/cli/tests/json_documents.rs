@@ -104,6 +104,7 @@ fn figures_and_the_lab() {
     assert!(reported(&scratch, &["calc", "bdp", "10G", "117ms"], "calculation").contains("146.25 MB"));
     assert!(reported(&scratch, &["calc"], "calculators").contains("mathis"));
     reported(&scratch, &["lab", "list"], "lab-paths");
+    reported(&scratch, &["lab", "show", "cable-bloat"], "lab-path");
     reported(&scratch, &["lab", "check"], "lab-check");
     reported(&scratch, &["lab", "kernel", "status"], "lab-kernels");
 }

@@ -15,6 +15,10 @@ use super::doctor::DoctorDocument;
 use super::fleet_report::FleetReport;
 use super::fleet_result::FleetResult;
 use super::host_check::HostCheckDocument;
+use super::lab_check::LabCheckDocument;
+use super::lab_kernels::LabKernelsDocument;
+use super::lab_path::LabPathDocument;
+use super::lab_paths::LabPathsDocument;
 use super::label::{DocumentKind, schema_identifier};
 use super::progress::ProgressEvent;
 use super::rfc6349::Rfc6349Document;
@@ -58,7 +62,7 @@ fn add_label(schema: &mut Value, name: &str) {
 }
 
 /// Schemas, each with its file name and the committed version.
-fn schemas() -> [(&'static str, Value, &'static str); 23] {
+fn schemas() -> [(&'static str, Value, &'static str); 27] {
     macro_rules! schema {
         ($document:ty, $name:literal, $title:literal) => {
             (
@@ -99,6 +103,10 @@ fn schemas() -> [(&'static str, Value, &'static str); 23] {
         schema!(FleetResult, "fleet-result", "A test of a fleet or a monitor (linerate fleet agent --json)"),
         schema!(ChangeSetsDocument, "change-sets", "Changes to a host (linerate rollback --list --json)"),
         schema!(ChangeReportsDocument, "change-reports", "Rollback of changes (linerate rollback --json)"),
+        schema!(LabCheckDocument, "lab-check", "Requirements of the lab, each tried (linerate lab check --json)"),
+        schema!(LabKernelsDocument, "lab-kernels", "Kernels of the lab's guests (linerate lab kernel status --json)"),
+        schema!(LabPathDocument, "lab-path", "An emulated path (linerate lab show PATH --json)"),
+        schema!(LabPathsDocument, "lab-paths", "Paths of the lab's library (linerate lab list --json)"),
         schema!(ProgressEvent, "event", "Event of a running command (--json-stream)"),
     ]
 }

@@ -53,10 +53,10 @@ kinds! {
     FleetReport "fleet-report" "Report of the results of a fleet" true;
     FleetResult "fleet-result" "Result of a test of a fleet" true;
     HostCheck "host-check" "Requirements of this host" true;
-    LabCheck "lab-check" "Requirements of the lab" false;
-    LabKernels "lab-kernels" "Kernels of the lab" false;
-    LabPath "lab-path" "Path of the lab" false;
-    LabPaths "lab-paths" "Paths of the lab" false;
+    LabCheck "lab-check" "Requirements of the lab" true;
+    LabKernels "lab-kernels" "Kernels of the lab" true;
+    LabPath "lab-path" "Path of the lab" true;
+    LabPaths "lab-paths" "Paths of the lab" true;
     ResultList "result-list" "Results of monitors and agents" false;
     RunList "run-list" "Runs of the history" false;
     Shaper "shaper" "Traffic shaper" true;

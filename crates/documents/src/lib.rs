@@ -17,6 +17,10 @@ mod fleet_test_kind;
 pub mod host_check;
 #[cfg(test)]
 mod json_schema;
+pub mod lab_check;
+pub mod lab_kernels;
+pub mod lab_path;
+pub mod lab_paths;
 pub mod label;
 pub mod progress;
 pub mod rfc6349;

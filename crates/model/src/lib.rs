@@ -23,6 +23,7 @@ pub mod fuzzing;
 pub mod header_mark;
 pub mod host;
 pub mod json;
+pub mod lab_check;
 pub mod limit;
 pub mod load;
 pub mod parameters;

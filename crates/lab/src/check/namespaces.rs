@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
+use linerate_model::lab_check::{BackEndReport, CheckItem, CheckOutcome};
 use linerate_sys::namespace::NetworkNamespace;
 use linerate_sys::{Result, command, process};
 
 use super::user_mode::tool;
-use super::{BackEndReport, CheckItem, CheckOutcome};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -85,7 +85,8 @@ fn trials(namespace: Option<&NetworkNamespace>) -> Vec<CheckItem> {
             (Some(namespace), _) => judge(attempt(namespace, program, arguments), option),
         };
         has_pair.get_or_insert(outcome.is_working());
-        items.push(CheckItem { name, required: !OPTIONAL_TRIALS.contains(&name), outcome });
+        let is_optional = OPTIONAL_TRIALS.contains(&name);
+        items.push(if is_optional { CheckItem::useful(name, outcome) } else { CheckItem::required(name, outcome) });
     }
     items
 }
@@ -117,7 +118,7 @@ mod tests {
         let items = trials(None);
         assert_eq!(items.len(), TRIALS.len());
         assert!(items.iter().all(|item| matches!(item.outcome, CheckOutcome::NotTried { .. })));
-        assert!(items.iter().filter(|item| !item.required).map(|item| item.name).eq(OPTIONAL_TRIALS));
+        assert!(items.iter().filter(|item| !item.required).map(|item| &*item.name).eq(OPTIONAL_TRIALS));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use linerate_model::lab_check::{BackEndReport, CheckItem, CheckOutcome};
 use linerate_sys::resources::{self, FileSystemSpace};
 use linerate_sys::{distribution, iproute2, ptrace_probe};
 use linerate_units::ByteCount;
 
-use super::{BackEndReport, CheckItem, CheckOutcome};
 use crate::kernel::{self, SeriesVersion};
 
 /// Memory of the guests of small paths, with the overhead of their kernel.

@@ -5,7 +5,6 @@
 
 mod error;
 mod hosts;
-mod label;
 mod link_layer;
 mod links;
 mod quantity;
@@ -18,8 +17,8 @@ use toml::Spanned;
 
 pub use error::DescriptionError;
 pub use hosts::CONGESTION_CONTROLS;
-pub use label::PathLabel;
 pub use linerate_analysis::link_layer::{LinkFraming, LinkLayer};
+pub use linerate_model::diagnosis::PathLabel;
 pub(crate) use links::count_factors;
 pub use trace::{DeliveryTrace, OPPORTUNITY, TraceError};
 pub(crate) use traffic::{DATAGRAM_PAYLOAD, MAX_BURST_DATAGRAMS};

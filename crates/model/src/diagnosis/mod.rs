@@ -18,8 +18,10 @@ use crate::sample::{IntervalReport, SocketSample};
 use crate::stream::{StreamId, StreamRole};
 
 mod cause;
+mod path_label;
 
 pub use cause::{Cause, CauseLocation};
+pub use path_label::PathLabel;
 
 /// Observations of a transfer at both hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

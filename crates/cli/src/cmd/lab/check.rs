@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use linerate_lab::check::{self, BackEndReport, CheckOutcome};
+use linerate_documents::lab_check::{self, LabCheckDocument};
+use linerate_lab::check;
+use linerate_model::lab_check::{BackEndReport, CheckOutcome};
 use linerate_report::throughput_text::TextStyle;
-use serde_json::json;
 
 use crate::cmd::measurement::{DocumentKind, print_json};
 use crate::console;
@@ -16,20 +17,20 @@ const TEXT_COLUMN: usize = 36;
 
 /// Checks the back ends and prints the result; a host without any is a result, not an error.
 pub(super) fn run(json: bool) -> ExitStatus {
-    let report = check::check();
+    let check::HostCheck { user_mode_linux, namespaces } = check::check();
+    let is_usable = user_mode_linux.works || namespaces.works;
     if json {
-        let document =
-            json!({ "schema": 1, "user_mode_linux": report.user_mode_linux, "namespaces": report.namespaces });
+        let document = LabCheckDocument { schema: lab_check::SCHEMA, user_mode_linux, namespaces };
         print_json(DocumentKind::LabCheck, &document);
     } else {
         let style = console::data_style();
         let mut text = String::new();
-        section(&mut text, "A kernel as a process, in virtual time (uml)", &report.user_mode_linux, style);
+        section(&mut text, "A kernel as a process, in virtual time (uml)", &user_mode_linux, style);
         text.push('\n');
-        section(&mut text, "Namespaces of this host, in real time (namespaces)", &report.namespaces, style);
+        section(&mut text, "Namespaces of this host, in real time (namespaces)", &namespaces, style);
         console::data(&text);
     }
-    if report.user_mode_linux.works || report.namespaces.works { ExitStatus::Success } else { ExitStatus::Missed }
+    if is_usable { ExitStatus::Success } else { ExitStatus::Missed }
 }
 
 fn section(text: &mut String, title: &str, report: &BackEndReport, style: TextStyle) {

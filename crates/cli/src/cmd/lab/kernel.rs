@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use linerate_lab::kernel::{self, BuildEvent, BuildRequest, BuildStep, CachedKernel, KernelError};
+use linerate_documents::lab_kernels::{self, LabKernel, LabKernelsDocument};
+use linerate_lab::kernel::{self, BuildEvent, BuildRequest, BuildStep, CacheStatus, CachedKernel, KernelError};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::display;
-use serde_json::json;
 
 use super::arguments::KernelCommand;
 use crate::cmd::measurement::{DocumentKind, print_json};
@@ -160,19 +160,7 @@ fn status(json: bool) -> ExitStatus {
         Err(error) => return report_error(&error),
     };
     if json {
-        let kernels: Vec<_> = status
-            .kernels
-            .iter()
-            .map(|kernel| {
-                json!({
-                    "path": kernel.path, "bytes": kernel.size.get(), "current": kernel.current,
-                    "version": kernel.metadata.version, "source": kernel.metadata.source,
-                })
-            })
-            .collect();
-        let document =
-            json!({ "schema": 1, "directory": status.directory, "recipe": status.recipe, "kernels": kernels });
-        print_json(DocumentKind::LabKernels, &document);
+        print_json(DocumentKind::LabKernels, &document(&status));
         return ExitStatus::Success;
     }
     let mut text = String::new();
@@ -192,4 +180,20 @@ fn status(json: bool) -> ExitStatus {
     }
     console::data(&text);
     ExitStatus::Success
+}
+
+fn document(status: &CacheStatus) -> LabKernelsDocument {
+    let kernel = |kernel: &CachedKernel| LabKernel {
+        path: kernel.path.display().to_string(),
+        bytes: kernel.size.get(),
+        current: kernel.current,
+        version: kernel.metadata.version.clone(),
+        source: kernel.metadata.source.clone(),
+    };
+    LabKernelsDocument {
+        schema: lab_kernels::SCHEMA,
+        directory: status.directory.display().to_string(),
+        recipe: status.recipe.clone(),
+        kernels: status.kernels.iter().map(kernel).collect(),
+    }
 }

@@ -1,11 +1,11 @@
 //! `linerate lab list`: paths of the library.
 
-use linerate_lab::description::{PathDescription, PathLabel};
+use linerate_documents::lab_paths::{self, LabPathEntry, LabPathsDocument};
+use linerate_lab::description::PathDescription;
 use linerate_lab::library;
-use linerate_model::diagnosis::{Cause, CauseLocation};
+use linerate_model::diagnosis::{Cause, CauseLocation, PathLabel};
 use linerate_report::text::wrap_text;
 use linerate_report::throughput_text::TextStyle;
-use serde_json::json;
 
 use crate::cmd::measurement::{DocumentKind, print_json};
 use crate::console;
@@ -26,24 +26,17 @@ pub(super) fn run(label: Option<&str>, json: bool) -> ExitStatus {
         .filter(|path| wanted.is_none_or(|label| path.label == label))
         .collect();
     if json {
-        let entries: Vec<_> = paths
-            .iter()
-            .map(|path| {
-                json!({
-                    "name": path.name,
-                    "label": path.label.name(),
-                    "location": cause_location(path.label).name(),
-                    "story": path.story,
-                    "source": path.source,
-                    "scenario": path.scenario,
-                })
-            })
-            .collect();
-        print_json(DocumentKind::LabPaths, &json!({ "schema": 1, "paths": entries }));
+        let paths = paths.into_iter().map(entry).collect();
+        print_json(DocumentKind::LabPaths, &LabPathsDocument { schema: lab_paths::SCHEMA, paths });
     } else {
         console::data(&text(&paths, console::data_style()));
     }
     ExitStatus::Success
+}
+
+fn entry(path: PathDescription) -> LabPathEntry {
+    let PathDescription { name, label, story, source, scenario, .. } = path;
+    LabPathEntry { name, label, location: cause_location(label), story, source, scenario }
 }
 
 /// Location of the cause that a path is built around.

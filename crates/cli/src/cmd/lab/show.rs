@@ -3,13 +3,13 @@
 use linerate_model::direction::Direction;
 use std::fmt::Write as _;
 
+use linerate_documents::lab_path::{self, DirectionTruth, LabPathDocument, PathTruth, PredictedBounds};
 use linerate_lab::bounds::{BottleneckLink, BoundCause, PathBounds, bounds};
 use linerate_lab::compile::compile;
 use linerate_lab::description::PathDescription;
 use linerate_lab::plan::{NamespacePlan, PathPlan};
 use linerate_lab::truth::{GroundTruth, round_trip, truth};
-use linerate_units::{BitRate, ByteCount, display};
-use serde_json::{Value, json};
+use linerate_units::{BitRate, ByteCount, PacketCount, Ratio, display};
 
 use super::{drawing, path};
 use crate::cmd::measurement::{DocumentKind, print_json};
@@ -141,79 +141,83 @@ fn cause_text(cause: BoundCause) -> &'static str {
     }
 }
 
-fn document(path: &PathDescription) -> Value {
+fn document(path: &PathDescription) -> LabPathDocument {
     let sizing = compile(path).sizing;
-    json!({
-        "schema": 1,
-        "name": path.name,
-        "story": path.story,
-        "source": path.source,
-        "label": path.label.name(),
-        "scenario": path.scenario,
-        "seed": path.seed,
-        "hosts": path.hosts.iter().map(|host| &host.name).collect::<Vec<_>>(),
-        "forward": bounds_document(&bounds(path, Direction::Up)),
-        "backward": bounds_document(&bounds(path, Direction::Down)),
-        "truth": {
-            "small_packet_bytes": SMALL_PACKET.get(),
-            "small_packet_rtt_seconds": round_trip(path, SMALL_PACKET).as_secs_f64(),
-            "full_packet_bytes": truth(path, Direction::Up).mtu.get(),
-            "base_rtt_seconds": path.propagation().as_secs_f64(),
-            "forward": truth_document(&truth(path, Direction::Up)),
-            "backward": truth_document(&truth(path, Direction::Down)),
-        },
-        "guest_memory_bytes": sizing.memory.get(),
-        "guest_memory_taken_bytes": sizing.taken.get(),
-        "guest_memory_reason": sizing.reason,
-    })
+    LabPathDocument {
+        schema: lab_path::SCHEMA,
+        name: path.name.clone(),
+        story: path.story.clone(),
+        source: path.source.clone(),
+        label: path.label,
+        scenario: path.scenario.clone(),
+        seed: path.seed,
+        hosts: path.hosts.iter().map(|host| host.name.clone()).collect(),
+        forward: predicted_bounds(&bounds(path, Direction::Up)),
+        backward: predicted_bounds(&bounds(path, Direction::Down)),
+        truth: path_truth(path),
+        guest_memory_bytes: sizing.memory.get(),
+        guest_memory_taken_bytes: sizing.taken.get(),
+        guest_memory_reason: sizing.reason,
+    }
 }
 
-fn bounds_document(bounds: &PathBounds) -> Value {
+fn predicted_bounds(bounds: &PathBounds) -> PredictedBounds {
     let rate = |rate: Option<BitRate>| rate.map(BitRate::bits_per_second);
-    let size = |size: Option<ByteCount>| size.map(ByteCount::get);
-    json!({
-        "base_rtt_seconds": bounds.base_rtt.as_secs_f64(),
-        "segment_rtt_seconds": bounds.segment_rtt.as_secs_f64(),
-        "bottleneck_bits_per_second": rate(bounds.bottleneck.map(|bottleneck| bottleneck.rate)),
-        "bottleneck_lowest_bits_per_second": rate(bounds.bottleneck.map(|bottleneck| bottleneck.lowest_rate)),
-        "buffer_bytes": size(bounds.bottleneck.and_then(|bottleneck| bottleneck.buffer)),
-        "queueing_delay_seconds":
-            bounds.bottleneck.and_then(|bottleneck| bottleneck.queueing_delay).map(|time| time.as_secs_f64()),
-        "goodput_ceiling_bits_per_second": rate(bounds.goodput_ceiling),
-        "policer_ceiling_bits_per_second": rate(bounds.policer_ceiling),
-        "bdp_bytes": size(bounds.bdp),
-        "receive_window_bits_per_second": rate(bounds.receive_window_rate),
-        "send_buffer_bits_per_second": rate(bounds.send_buffer_rate),
-        "loss": bounds.loss.map(linerate_units::Ratio::get),
-        "loss_bits_per_second": rate(bounds.loss_rate),
-        "slow_start_seconds": bounds.slow_start.map(|time| time.as_secs_f64()),
-    })
+    let bottleneck = bounds.bottleneck;
+    PredictedBounds {
+        base_rtt_seconds: bounds.base_rtt.as_secs_f64(),
+        segment_rtt_seconds: bounds.segment_rtt.as_secs_f64(),
+        bottleneck_bits_per_second: rate(bottleneck.map(|link| link.rate)),
+        bottleneck_lowest_bits_per_second: rate(bottleneck.map(|link| link.lowest_rate)),
+        buffer_bytes: bottleneck.and_then(|link| link.buffer).map(ByteCount::get),
+        queueing_delay_seconds: bottleneck.and_then(|link| link.queueing_delay).map(|time| time.as_secs_f64()),
+        goodput_ceiling_bits_per_second: rate(bounds.goodput_ceiling),
+        policer_ceiling_bits_per_second: rate(bounds.policer_ceiling),
+        bdp_bytes: bounds.bdp.map(ByteCount::get),
+        receive_window_bits_per_second: rate(bounds.receive_window_rate),
+        send_buffer_bits_per_second: rate(bounds.send_buffer_rate),
+        loss: bounds.loss.map(Ratio::get),
+        loss_bits_per_second: rate(bounds.loss_rate),
+        slow_start_seconds: bounds.slow_start.map(|time| time.as_secs_f64()),
+    }
 }
 
 /// IP size of an ICMP echo request of `ping`.
 const SMALL_PACKET: ByteCount = ByteCount::new(84);
 
 /// Expected results of a measurement of the path.
-fn truth_document(truth: &GroundTruth) -> Value {
-    json!({
-        "mtu_bytes": truth.mtu.get(),
-        "interface_mtu_bytes": truth.interface_mtu.get(),
-        "black_hole": truth.black_hole,
-        "capacity_bits_per_second": truth.capacity.map(BitRate::bits_per_second),
-        "taken_bits_per_second": truth.taken.bits_per_second(),
-        "contended": truth.contended,
-        "loss": truth.loss.get(),
-        "bursty": truth.bursty,
-        "periodic_loss_packets": truth.periodic_loss.map(linerate_units::PacketCount::get),
-        "duplication": truth.duplication.get(),
-        "reordering": !truth.overtaking.is_zero(),
-        "overtaking_seconds": truth.overtaking.as_secs_f64(),
-        "jitter_seconds": truth.jitter.as_secs_f64(),
-        "policer_bits_per_second": truth.policer.map(|policer| policer.rate.bits_per_second()),
-        "policer_burst_bytes": truth.policer.map(|policer| policer.burst.get()),
-        "bleaches_ecn": truth.bleaches_ecn,
-        "rewrites_ect1": truth.rewrites_ect1,
-    })
+fn path_truth(path: &PathDescription) -> PathTruth {
+    let forward = direction_truth(&truth(path, Direction::Up));
+    PathTruth {
+        small_packet_bytes: SMALL_PACKET.get(),
+        small_packet_rtt_seconds: round_trip(path, SMALL_PACKET).as_secs_f64(),
+        full_packet_bytes: forward.mtu_bytes,
+        base_rtt_seconds: path.propagation().as_secs_f64(),
+        forward,
+        backward: direction_truth(&truth(path, Direction::Down)),
+    }
+}
+
+fn direction_truth(truth: &GroundTruth) -> DirectionTruth {
+    DirectionTruth {
+        mtu_bytes: truth.mtu.get(),
+        interface_mtu_bytes: truth.interface_mtu.get(),
+        black_hole: truth.black_hole,
+        capacity_bits_per_second: truth.capacity.map(BitRate::bits_per_second),
+        taken_bits_per_second: truth.taken.bits_per_second(),
+        contended: truth.contended,
+        loss: truth.loss.get(),
+        bursty: truth.bursty,
+        periodic_loss_packets: truth.periodic_loss.map(PacketCount::get),
+        duplication: truth.duplication.get(),
+        reordering: !truth.overtaking.is_zero(),
+        overtaking_seconds: truth.overtaking.as_secs_f64(),
+        jitter_seconds: truth.jitter.as_secs_f64(),
+        policer_bits_per_second: truth.policer.map(|policer| policer.rate.bits_per_second()),
+        policer_burst_bytes: truth.policer.map(|policer| policer.burst.get()),
+        bleaches_ecn: truth.bleaches_ecn,
+        rewrites_ect1: truth.rewrites_ect1,
+    }
 }
 
 /// Commands that would set up the path.

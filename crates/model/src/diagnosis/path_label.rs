@@ -1,17 +1,18 @@
-//! Built-in cause of a path: the ground truth for a diagnosis.
+//! Built-in cause of an emulated path: the ground truth for a diagnosis.
 
 use core::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 macro_rules! labels {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
         /// The one cause that a path is built around.
         ///
         /// A diagnosis of the path must come to this verdict, and to no other.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum PathLabel {
-            $($(#[doc = $doc])+ $variant,)+
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
         }
 
         impl PathLabel {
@@ -117,13 +118,6 @@ impl PathLabel {
 impl fmt::Display for PathLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-impl Serialize for PathLabel {
-    /// Name.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
     }
 }
 
