@@ -12,6 +12,8 @@ use super::change_reports::ChangeReportsDocument;
 use super::change_sets::ChangeSetsDocument;
 use super::diagnose::DiagnoseDocument;
 use super::doctor::DoctorDocument;
+use super::fleet_members::FleetMembersDocument;
+use super::fleet_plan::FleetPlanDocument;
 use super::fleet_report::FleetReport;
 use super::fleet_result::FleetResult;
 use super::host_check::HostCheckDocument;
@@ -62,7 +64,7 @@ fn add_label(schema: &mut Value, name: &str) {
 }
 
 /// Schemas, each with its file name and the committed version.
-fn schemas() -> [(&'static str, Value, &'static str); 27] {
+fn schemas() -> [(&'static str, Value, &'static str); 29] {
     macro_rules! schema {
         ($document:ty, $name:literal, $title:literal) => {
             (
@@ -101,6 +103,8 @@ fn schemas() -> [(&'static str, Value, &'static str); 27] {
         schema!(WebDocument, "web", "A test in a browser (linerate serve --web)"),
         schema!(FleetReport, "fleet-report", "Results of a fleet or a monitor (linerate fleet report --format json)"),
         schema!(FleetResult, "fleet-result", "A test of a fleet or a monitor (linerate fleet agent --json)"),
+        schema!(FleetMembersDocument, "fleet-members", "Running agents of a fleet (linerate fleet members --json)"),
+        schema!(FleetPlanDocument, "fleet-plan", "Timetable of a fleet (linerate fleet plan --json)"),
         schema!(ChangeSetsDocument, "change-sets", "Changes to a host (linerate rollback --list --json)"),
         schema!(ChangeReportsDocument, "change-reports", "Rollback of changes (linerate rollback --json)"),
         schema!(LabCheckDocument, "lab-check", "Requirements of the lab, each tried (linerate lab check --json)"),

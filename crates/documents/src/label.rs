@@ -48,8 +48,8 @@ kinds! {
     ChangeReports "change-reports" "Rollback of changes" true;
     ChangeSets "change-sets" "Changes to this host" true;
     Comparison "comparison" "Comparison of two runs" false;
-    FleetMembers "fleet-members" "Members of a fleet" false;
-    FleetPlan "fleet-plan" "Timetable of a fleet" false;
+    FleetMembers "fleet-members" "Members of a fleet" true;
+    FleetPlan "fleet-plan" "Timetable of a fleet" true;
     FleetReport "fleet-report" "Report of the results of a fleet" true;
     FleetResult "fleet-result" "Result of a test of a fleet" true;
     HostCheck "host-check" "Requirements of this host" true;

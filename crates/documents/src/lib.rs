@@ -11,6 +11,8 @@ pub mod change_sets;
 pub mod diagnose;
 pub mod doctor;
 pub mod environment;
+pub mod fleet_members;
+pub mod fleet_plan;
 pub mod fleet_report;
 pub mod fleet_result;
 mod fleet_test_kind;

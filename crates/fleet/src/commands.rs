@@ -2,10 +2,11 @@
 
 use core::time::Duration;
 
+use linerate_documents::fleet_plan::{SessionDirections, TestSession};
 use linerate_documents::fleet_result::FleetTestKind;
 
 use crate::description::FleetDescription;
-use crate::sessions::{self, SessionDirections, TestSession};
+use crate::sessions;
 
 /// Packets of a light session: a few seconds at the rate of `linerate path`.
 const LIGHT_PACKETS: u32 = 50;

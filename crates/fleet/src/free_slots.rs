@@ -3,11 +3,11 @@
 use core::time::Duration;
 use std::collections::HashMap;
 
+use linerate_documents::fleet_plan::{PlannedSession, TestSession, TestWeight};
 use linerate_units::WallTime;
 
 use crate::description::FleetDescription;
-use crate::sessions::{TestSession, TestWeight};
-use crate::timetable::{PlannedSession, Timetable, UplinkLoad, uplink_loads};
+use crate::timetable::{Timetable, UplinkLoad, uplink_loads};
 
 /// Longest time that a search looks ahead.
 const MAX_SEARCH: Duration = Duration::from_secs(31 * 24 * 3600);
@@ -22,17 +22,15 @@ struct Neighbour<'a> {
     loads: Vec<UplinkLoad<'a>>,
 }
 
-impl TestSession {
-    /// Names of what two tests must not use at once: the hosts, and the uplinks between them.
-    #[must_use]
-    pub fn resources(&self, description: &FleetDescription) -> Vec<String> {
-        let hosts = self.hosts.iter().map(|host| format!("host {host}"));
-        let uplinks = uplink_loads(description, self).into_iter().map(|load| format!("uplink {}", load.uplink));
-        let mut names: Vec<String> = hosts.chain(uplinks).collect();
-        names.sort();
-        names.dedup();
-        names
-    }
+/// Names of what two tests must not use at once: the hosts of a session, and the uplinks between them.
+#[must_use]
+pub fn session_resources(description: &FleetDescription, session: &TestSession) -> Vec<String> {
+    let hosts = session.hosts.iter().map(|host| format!("host {host}"));
+    let uplinks = uplink_loads(description, session).into_iter().map(|load| format!("uplink {}", load.uplink));
+    let mut names: Vec<String> = hosts.chain(uplinks).collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 impl Timetable {

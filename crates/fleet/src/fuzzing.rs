@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use linerate_units::WallTime;
 
-use crate::{FleetCost, FleetDescription, Timetable, session_command};
+use crate::{FleetDescription, Timetable, fleet_cost, session_command};
 
 /// Fuzz target: takes any bytes; panics on a violated invariant.
 pub type FleetFuzzTarget = fn(&[u8]);
@@ -41,6 +41,6 @@ pub fn fleet_description(data: &[u8]) {
     }
     let starts: Vec<WallTime> = timetable.starts(WallTime::default()).take(STARTS).map(|start| start.at).collect();
     assert!(starts.is_sorted(), "{starts:?}");
-    let cost = FleetCost::of(&timetable, &description);
+    let cost = fleet_cost(&timetable, &description);
     assert!(cost.sessions_of_a_host <= timetable.sessions.len());
 }

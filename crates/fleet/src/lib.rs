@@ -31,15 +31,16 @@ pub mod usual;
 pub use alerts::{AlertKind, MonitorAlert, MonitorSample, REMEMBERED, alerts};
 pub use calendar::{CalendarExpression, MonitorSchedule, QuietHours, hour_of_week};
 pub use commands::session_command;
-pub use cost::FleetCost;
+pub use cost::fleet_cost;
 pub use description::{
     AddressGroup, AddressSelector, FleetDescription, HostEntry, MemberAddress, ScheduleEntry, TaskEntry, TestEntry,
     UplinkEntry,
 };
 pub use error::FleetError;
 pub use facts::TestFacts;
+pub use free_slots::session_resources;
+pub use linerate_documents::fleet_plan::{FleetCost, PlannedSession, SessionDirections, TestSession, TestWeight};
 pub use plain_host::is_plain_host;
 pub use route::{HopChange, hop_changes};
-pub use sessions::{SessionDirections, TestSession, TestWeight};
-pub use timetable::{PlannedSession, SessionStart, Timetable};
+pub use timetable::{SessionStart, Timetable};
 pub use unusual::unusual_figures;

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use linerate_documents::fleet_plan::SessionDirections;
+
 use crate::FleetError;
 use crate::description::{AddressGroup, AddressSelector, ExcludedPairs, FleetDescription};
-use crate::sessions::{SessionDirections, unknown};
+use crate::sessions::unknown;
 
 /// Two addresses that are measured, in alphabetical order, with their hosts.
 pub(crate) struct AddressPair {

@@ -3,9 +3,9 @@
 use core::time::Duration;
 use std::sync::Arc;
 
+use linerate_documents::fleet_plan::{SessionDirections, TestSession, TestWeight};
 use linerate_documents::fleet_result::FleetTestKind;
 use linerate_units::{BitRate, display};
-use serde::Serialize;
 
 use crate::description::{FleetDescription, ScheduleEntry, TaskEntry, TestEntry};
 use crate::identity::hash;
@@ -27,86 +27,6 @@ const PATH_MEASUREMENT: Duration = Duration::from_secs(40);
 
 /// Phases of `load`: idle, down, up and both.
 const LOAD_PHASES: u32 = 4;
-
-/// Weight of a test in the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TestWeight {
-    /// Fills the path: no host is in two of them at once.
-    Exclusive,
-    /// A few packets a second, at any time.
-    Light,
-}
-
-impl TestWeight {
-    /// Weight of a kind of tests; `None` for one that linerate does not run.
-    #[must_use]
-    pub const fn of(kind: &FleetTestKind) -> Option<Self> {
-        use FleetTestKind::{BackgroundLatency, Diagnose, Latency, Load, Mtu, Other, Rtt, Throughput, Trace};
-        match kind {
-            Throughput | Diagnose | Load => Some(Self::Exclusive),
-            Latency | BackgroundLatency | Rtt | Trace | Mtu => Some(Self::Light),
-            Other(_) => None,
-        }
-    }
-}
-
-/// Directions that a session measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SessionDirections {
-    /// From the first to the second address.
-    Forward,
-    /// From the second to the first.
-    Backward,
-    /// Both, one after the other.
-    Both,
-}
-
-/// One test between two addresses.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct TestSession {
-    /// Number that follows from the names of the task and the addresses alone.
-    #[serde(skip)]
-    pub(crate) identity: u64,
-    /// Name of the task.
-    pub task: Arc<str>,
-    /// Type of the test.
-    pub kind: FleetTestKind,
-    /// Names of the addresses, in alphabetical order.
-    pub addresses: [Arc<str>; 2],
-    /// Names of their hosts.
-    pub hosts: [Arc<str>; 2],
-    /// Index of the address whose agent starts the test.
-    pub starter: usize,
-    /// Directions.
-    pub directions: SessionDirections,
-    /// Weight.
-    pub weight: TestWeight,
-    /// Longest time that it takes.
-    #[serde(rename = "duration_ns", with = "linerate_units::serde::Nanoseconds")]
-    pub duration: Duration,
-    /// Time with data in it, over both directions.
-    #[serde(rename = "transfer_ns", with = "linerate_units::serde::Nanoseconds")]
-    pub transfer: Duration,
-    /// Time from one run to the next that the schedule asks for.
-    #[serde(rename = "repeat_ns", with = "linerate_units::serde::Nanoseconds")]
-    pub repeat: Option<Duration>,
-}
-
-impl TestSession {
-    /// Name of the address whose agent starts the test.
-    #[must_use]
-    pub fn starter_address(&self) -> &str {
-        &self.addresses[self.starter]
-    }
-
-    /// Name of the address that it is started to.
-    #[must_use]
-    pub fn other_address(&self) -> &str {
-        &self.addresses[1 - self.starter]
-    }
-}
 
 /// Sessions of all tasks, in the order of their names; tasks and addresses that are disabled have none.
 pub(crate) fn sessions(description: &FleetDescription) -> Result<Vec<TestSession>, FleetError> {

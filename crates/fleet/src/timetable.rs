@@ -8,52 +8,29 @@ use core::time::Duration;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use linerate_documents::fleet_plan::{PlannedSession, TestSession, TestWeight};
 use linerate_units::{BitRate, WallTime};
-use serde::Serialize;
 
 use crate::FleetError;
 use crate::description::FleetDescription;
 use crate::seats::SeatingPlan;
-use crate::sessions::{self, TestSession, TestWeight};
+use crate::sessions;
 
 /// Largest difference of two clocks where the description has none: NTP over the Internet, with a margin.
 const DEFAULT_CLOCK_GUARD: Duration = Duration::from_secs(2);
 
-/// Session with its place in the cycle.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PlannedSession {
-    /// Session.
-    pub session: TestSession,
-    /// Slot of the cycle.
-    pub slot: u32,
-    /// It runs in one of so many cycles,
-    pub every: u32,
-    /// in those whose number has this remainder.
-    pub phase: u32,
-}
-
-impl PlannedSession {
-    /// True when it runs in the cycle of this number.
-    pub(crate) fn is_due(&self, cycle: u128) -> bool {
-        (cycle + u128::from(self.phase)).is_multiple_of(u128::from(self.every))
-    }
-}
-
 /// Sessions of all hosts over time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timetable {
     /// Length of a slot: the longest session, and the guard before and after it.
-    #[serde(rename = "slot_ns", with = "linerate_units::serde::Nanoseconds")]
     pub slot: Duration,
     /// Largest difference of two hosts' clocks.
-    #[serde(rename = "clock_guard_ns", with = "linerate_units::serde::Nanoseconds")]
     pub clock_guard: Duration,
     /// Slots of a lap.
     pub rounds: u32,
     /// Laps of a cycle.
     pub laps: u32,
     /// Time from the beginning of a cycle to that of the next.
-    #[serde(rename = "period_ns", with = "linerate_units::serde::Nanoseconds")]
     pub period: Duration,
     /// Exclusive sessions, by slot.
     pub sessions: Vec<PlannedSession>,

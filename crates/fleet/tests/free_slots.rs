@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use linerate_fleet::{FleetDescription, SessionStart, TestSession, Timetable};
+use linerate_fleet::{FleetDescription, SessionStart, TestSession, Timetable, session_resources};
 use linerate_units::WallTime;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -111,7 +111,7 @@ fn the_resources_of_a_test_are_its_hosts_and_the_uplinks_between_them() {
     let of = |first: &str, second: &str| {
         let is_pair = |session: &TestSession| *session.addresses[0] == *first && *session.addresses[1] == *second;
         let planned = timetable.sessions.iter().find(|one| is_pair(&one.session)).expect("there");
-        planned.session.resources(&description)
+        session_resources(&description, &planned.session)
     };
     assert_eq!(of("h0", "h1"), ["host h0", "host h1", "uplink u0", "uplink u1"]);
     assert_eq!(of("h0", "h2"), ["host h0", "host h2"]);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_fleet::{FleetCost, FleetDescription, PlannedSession, SessionDirections, Timetable};
+use linerate_fleet::{FleetDescription, PlannedSession, SessionDirections, Timetable, fleet_cost};
 use linerate_units::WallTime;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -214,12 +214,12 @@ fn a_cycle_that_takes_longer_than_its_schedule_takes_its_time() {
 fn the_cost_is_that_of_a_cycle() {
     let description = read(&mesh(0..5, 5, "10G"));
     let timetable = Timetable::new(&description).expect("a timetable");
-    let cost = FleetCost::of(&timetable, &description);
+    let cost = fleet_cost(&timetable, &description);
     assert_eq!((cost.hosts, cost.sessions_of_a_host, cost.of_unknown_rate), (5, 4, 0));
     // 10 pairs, 2 x 10 s at 1 Gbit/s.
     assert_eq!(cost.data.get(), 25_000_000_000);
     let unknown = read(&mesh(0..5, 0, "10G"));
-    let cost = FleetCost::of(&Timetable::new(&unknown).expect("a timetable"), &unknown);
+    let cost = fleet_cost(&Timetable::new(&unknown).expect("a timetable"), &unknown);
     assert_eq!((cost.data.get(), cost.of_unknown_rate), (0, 10));
 }
 

@@ -3,10 +3,12 @@
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use linerate_fleet::{FleetCost, FleetDescription, SessionStart, Timetable};
+use linerate_documents::fleet_plan::{self, FleetCost, FleetPlanDocument, FleetTimetable, PlannedStart};
+use linerate_fleet::{FleetDescription, SessionStart, Timetable, fleet_cost};
 use linerate_history::utc_time::rfc3339;
 use linerate_sys::{clock, describe_os_error};
-use serde_json::json;
+use linerate_units::WallTime;
+use linerate_units::serde::nanoseconds;
 
 use super::PlanArguments;
 use super::text::{self, ShownPlan};
@@ -33,31 +35,41 @@ fn show(arguments: &PlanArguments) -> Result<(), String> {
         check_address(&description, name)?;
     }
     let mut timetable = Timetable::new(&description).map_err(|error| error.to_string())?;
-    let cost = FleetCost::of(&timetable, &description);
+    let cost = fleet_cost(&timetable, &description);
     if let Some(name) = &arguments.address {
         timetable.sessions.retain(|planned| planned.session.addresses.iter().any(|one| **one == **name));
         timetable.light.retain(|session| session.addresses.iter().any(|one| **one == **name));
     }
     let from = arguments.from.unwrap_or_else(clock::realtime_now);
-    let count = if arguments.verbose { timetable.sessions.len() } else { SHOWN_STARTS.min(timetable.sessions.len()) };
-    let starts: Vec<SessionStart<'_>> = timetable.starts(from).take(count).collect();
     if arguments.json {
-        let starts: Vec<_> =
-            timetable.starts(from).take(timetable.sessions.len()).map(|one| start_document(&one)).collect();
-        let document = json!({ "timetable": timetable, "cost": cost, "starts": starts });
-        print_json(DocumentKind::FleetPlan, &document);
+        print_json(DocumentKind::FleetPlan, &document(timetable, cost, from));
         return Ok(());
     }
+    let count = if arguments.verbose { timetable.sessions.len() } else { SHOWN_STARTS.min(timetable.sessions.len()) };
+    let starts: Vec<SessionStart<'_>> = timetable.starts(from).take(count).collect();
     let title = description.meta.display_name.as_deref();
     let plan = ShownPlan { title, timetable: &timetable, cost: &cost, starts: &starts, from };
     console::data(&text::plan(&plan, console::data_style()));
     Ok(())
 }
 
-/// Start of a session in the document: its time, and its place in the timetable's list.
-fn start_document(start: &SessionStart<'_>) -> serde_json::Value {
+fn document(timetable: Timetable, cost: FleetCost, from: WallTime) -> FleetPlanDocument {
+    let starts = timetable.starts(from).take(timetable.sessions.len()).map(|one| planned_start(&one)).collect();
+    let timetable = FleetTimetable {
+        slot_ns: nanoseconds(timetable.slot),
+        clock_guard_ns: nanoseconds(timetable.clock_guard),
+        rounds: timetable.rounds,
+        laps: timetable.laps,
+        period_ns: nanoseconds(timetable.period),
+        sessions: timetable.sessions,
+        light: timetable.light,
+    };
+    FleetPlanDocument { schema: fleet_plan::SCHEMA, timetable, cost, starts }
+}
+
+fn planned_start(start: &SessionStart<'_>) -> PlannedStart {
     let session = start.session;
-    json!({ "at": rfc3339(start.at), "task": session.task, "addresses": session.addresses })
+    PlannedStart { at: rfc3339(start.at), task: session.task.clone(), addresses: session.addresses.clone() }
 }
 
 pub(super) fn check_address(description: &FleetDescription, name: &str) -> Result<(), String> {

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use clap::Args;
+use linerate_documents::fleet_members::{self, FleetMember, FleetMembersDocument, MemberClock};
 use linerate_history::utc_time::rfc3339;
 use linerate_nats::{ClockOffset, ListedMember};
 use linerate_report::text::wrap_text;
 use linerate_report::throughput_text::TextStyle;
 use linerate_units::display;
 use linerate_units::serde::nanoseconds;
-use serde_json::json;
 
 use super::options::RequiredServers;
 use super::{finish, published};
@@ -46,9 +46,12 @@ fn list(arguments: &MembersArguments) -> Result<(), String> {
         .filter(|name| description.is_measured(name) && description.has_agent(name) && !present.contains(name))
         .collect();
     if arguments.json {
-        let members: Vec<_> = members.iter().map(document).collect();
-        let guard = nanoseconds(timetable.clock_guard);
-        let document = json!({ "members": members, "missing": missing, "clock_guard_ns": guard });
+        let document = FleetMembersDocument {
+            schema: fleet_members::SCHEMA,
+            members: members.into_iter().map(member).collect(),
+            missing: missing.into_iter().map(str::to_owned).collect(),
+            clock_guard_ns: nanoseconds(timetable.clock_guard),
+        };
         print_json(DocumentKind::FleetMembers, &document);
     } else {
         console::data(&text(&members, &missing, timetable.clock_guard, console::data_style()));
@@ -56,15 +59,14 @@ fn list(arguments: &MembersArguments) -> Result<(), String> {
     Ok(())
 }
 
-fn document(member: &ListedMember) -> serde_json::Value {
-    let record = &member.record;
-    json!({
-        "name": record.name,
-        "instance": record.instance,
-        "version": record.version,
-        "seen_unix_ns": nanoseconds(member.seen.since_unix_epoch()),
-        "clock": record.clock,
-    })
+fn member(ListedMember { record, seen }: ListedMember) -> FleetMember {
+    FleetMember {
+        name: record.name,
+        instance: record.instance,
+        version: record.version,
+        seen_unix_ns: nanoseconds(seen.since_unix_epoch()),
+        clock: record.clock.map(|clock| MemberClock { offset_ns: clock.offset_ns, error_ns: clock.error_ns }),
+    }
 }
 
 fn text(members: &[ListedMember], missing: &[&str], guard: Duration, style: TextStyle) -> String {

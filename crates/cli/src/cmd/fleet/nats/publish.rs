@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use linerate_fleet::{FleetCost, FleetDescription, Timetable};
+use linerate_fleet::{FleetDescription, Timetable, fleet_cost};
 use linerate_nats::PreparedStorage;
 use linerate_report::text::wrap_text;
 
@@ -51,7 +51,7 @@ fn publish(arguments: &PublishArguments) -> Result<(), String> {
     let fleet = arguments.servers.connect()?;
     let prepared = fleet.prepare(arguments.member_time).map_err(|error| error.to_string())?;
     let old = fleet.description().map_err(|error| error.to_string())?;
-    let cost = FleetCost::of(&timetable, &description);
+    let cost = fleet_cost(&timetable, &description);
     let extent = format!(
         "{}, {}",
         text::counted(cost.hosts, "host"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_fleet::{SessionStart, TestSession, TestWeight, Timetable};
+use linerate_fleet::{SessionStart, TestSession, TestWeight, Timetable, session_resources};
 use linerate_nats::{FleetTask, HeldLocks, NatsError, NatsFleet, ReceivedTask, TaskQueue};
 use linerate_sys::clock::realtime_now;
 use linerate_sys::poll::{PollInterest, wait_for};
@@ -178,6 +178,6 @@ impl TaskLoop<'_> {
         let until = at.since_unix_epoch() + time_limit(session) + agent.timetable.clock_guard;
         let ttl = until.saturating_sub(realtime_now().since_unix_epoch());
         let holder = format!("{} {} {}", self.instance, task.id, at.since_unix_epoch().as_nanos());
-        self.fleet.lock(&session.resources(agent.description), &holder, ttl)
+        self.fleet.lock(&session_resources(agent.description, session), &holder, ttl)
     }
 }
