@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use linerate_documents::label::{DocumentKind, schema_identifier};
 use serde_json::Value;
 use support::process::run;
 use support::{Scratch, Server, free_port, linerate};
@@ -41,6 +42,8 @@ fn reported(scratch: &Scratch, command: &[&str], kind: &str) -> String {
         serde_json::from_str(&finished.stdout).unwrap_or_else(|cause| panic!("{cause}: {finished:#?}"));
     assert_eq!(document["kind"], kind, "{command:?}");
     assert_eq!(document["schema"], 1, "{command:?}");
+    let schema = DocumentKind::from_name(kind).map_or("run", DocumentKind::name);
+    assert_eq!(document["$schema"], schema_identifier(schema), "{command:?}");
     let text = fed(scratch, &["report", "-", "--format", "text"], &finished.stdout);
     assert!(text.lines().count() > 3, "{command:?}: {text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{command:?}: {text}");

@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 
 use super::audit::{AuditDocument, ExplanationDocument};
 use super::baseline::BaselineDocument;
+use super::calculation::{CalculationDocument, CalculatorsDocument};
 use super::change_reports::ChangeReportsDocument;
 use super::change_sets::ChangeSetsDocument;
+use super::comparison::ComparisonDocument;
 use super::diagnose::DiagnoseDocument;
 use super::doctor::DoctorDocument;
 use super::fleet_members::FleetMembersDocument;
@@ -23,13 +25,16 @@ use super::lab_path::LabPathDocument;
 use super::lab_paths::LabPathsDocument;
 use super::label::{DocumentKind, schema_identifier};
 use super::progress::ProgressEvent;
+use super::result_list::ResultListDocument;
 use super::rfc6349::Rfc6349Document;
 use super::rr::RrDocument;
 use super::run::RunDocument;
+use super::run_list::RunListDocument;
 use super::shaper::ShaperDocument;
 use super::shaper_persistence::ShaperPersistenceDocument;
 use super::shaper_status::ShaperStatusDocument;
 use super::throughput::ThroughputDocument;
+use super::trend::TrendDocument;
 use super::tune::TuneDocument;
 use super::watch::WatchDocument;
 use super::web::WebDocument;
@@ -64,7 +69,7 @@ fn add_label(schema: &mut Value, name: &str) {
 }
 
 /// Schemas, each with its file name and the committed version.
-fn schemas() -> [(&'static str, Value, &'static str); 29] {
+fn schemas() -> [(&'static str, Value, &'static str); 35] {
     macro_rules! schema {
         ($document:ty, $name:literal, $title:literal) => {
             (
@@ -111,6 +116,16 @@ fn schemas() -> [(&'static str, Value, &'static str); 29] {
         schema!(LabKernelsDocument, "lab-kernels", "Kernels of the lab's guests (linerate lab kernel status --json)"),
         schema!(LabPathDocument, "lab-path", "An emulated path (linerate lab show PATH --json)"),
         schema!(LabPathsDocument, "lab-paths", "Paths of the lab's library (linerate lab list --json)"),
+        schema!(RunListDocument, "run-list", "Runs of the history (linerate history list --json)"),
+        schema!(
+            ResultListDocument,
+            "result-list",
+            "Results of monitors and agents (linerate history list --results --json)"
+        ),
+        schema!(TrendDocument, "trend", "Trend of a figure (linerate history trend FIGURE --json)"),
+        schema!(ComparisonDocument, "comparison", "Comparison of runs (linerate history compare RUNS RUNS --json)"),
+        schema!(CalculationDocument, "calculation", "Answer of a calculator (linerate calc NAME --json)"),
+        schema!(CalculatorsDocument, "calculators", "List of calculators (linerate calc --json)"),
         schema!(ProgressEvent, "event", "Event of a running command (--json-stream)"),
     ]
 }

@@ -6,8 +6,10 @@
 
 pub mod audit;
 pub mod baseline;
+pub mod calculation;
 pub mod change_reports;
 pub mod change_sets;
+pub mod comparison;
 pub mod diagnose;
 pub mod doctor;
 pub mod environment;
@@ -25,14 +27,17 @@ pub mod lab_path;
 pub mod lab_paths;
 pub mod label;
 pub mod progress;
+pub mod result_list;
 pub mod rfc6349;
 pub mod rr;
 pub mod run;
+pub mod run_list;
 pub mod shape;
 pub mod shaper;
 pub mod shaper_persistence;
 pub mod shaper_status;
 pub mod throughput;
+pub mod trend;
 pub mod tune;
 pub mod watch;
 pub mod web;

@@ -60,7 +60,8 @@ pub use window_rate::{window_for_rate, window_rate};
 pub use window_scale::WindowScale;
 
 /// Formula with its documentation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FormulaDescription {
     /// Name of the result.
     pub name: &'static str,

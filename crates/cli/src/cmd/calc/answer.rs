@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use linerate_analysis::formulas::FormulaDescription;
+use linerate_documents::calculation::{self, CalculatedFigure, CalculationDocument, CalculationUnit};
 use linerate_report::text::{MAX_SUMMARY_LINES, wrap_text};
 use linerate_report::throughput_text::TextStyle;
 use linerate_units::{BitRate, ByteCount, Ratio};
-use serde_json::{Value as Json, json};
+use serde_json::Number;
 
 use super::catalogue::CatalogueEntry;
 use super::figure;
@@ -23,7 +24,7 @@ pub(super) enum Quantity {
     /// Probability of loss: in percent, and as one in N.
     Loss(Ratio),
     /// Number of this unit.
-    Count(u64, &'static str),
+    Count(u64, CalculationUnit),
     /// Number without a unit.
     Number(f64),
 }
@@ -54,7 +55,7 @@ impl Quantity {
             Self::Size(size) => figure::size(size),
             Self::Time(time) => figure::time(time),
             Self::Share(ratio) | Self::Loss(ratio) => figure::percent(ratio),
-            Self::Count(count, unit) => format!("{} {unit}", figure::number(ByteCount::new(count).as_f64())),
+            Self::Count(count, unit) => format!("{} {}", figure::number(ByteCount::new(count).as_f64()), unit.name()),
             Self::Number(number) => figure::number(number),
         }
     }
@@ -74,16 +75,22 @@ impl Quantity {
         }
     }
 
-    /// Number in base units, and that unit.
-    fn base(self) -> (Json, &'static str) {
+    /// Number in base units, and that unit; `None` for an infinite number.
+    fn base(self) -> (Option<Number>, CalculationUnit) {
         match self {
-            Self::Rate(rate) => (rate.bits_per_second().into(), "bit/s"),
-            Self::Size(size) => (size.get().into(), "B"),
-            Self::Time(time) => (time.as_secs_f64().into(), "s"),
-            Self::Share(ratio) | Self::Loss(ratio) => (ratio.get().into(), "1"),
-            Self::Count(count, unit) => (count.into(), unit),
-            Self::Number(number) => (number.into(), "1"),
+            Self::Rate(rate) => (Number::from_f64(rate.bits_per_second()), CalculationUnit::BitsPerSecond),
+            Self::Size(size) => (Some(size.get().into()), CalculationUnit::Bytes),
+            Self::Time(time) => (Number::from_f64(time.as_secs_f64()), CalculationUnit::Seconds),
+            Self::Share(ratio) | Self::Loss(ratio) => (Number::from_f64(ratio.get()), CalculationUnit::One),
+            Self::Count(count, unit) => (Some(count.into()), unit),
+            Self::Number(number) => (Number::from_f64(number), CalculationUnit::One),
         }
+    }
+
+    /// Figure of the document.
+    fn figure(self, title: &str) -> CalculatedFigure {
+        let (value, unit) = self.base();
+        CalculatedFigure { title: title.to_owned(), value, unit, text: self.text() }
     }
 }
 
@@ -92,13 +99,13 @@ type NamedQuantities = Vec<(&'static str, Quantity)>;
 
 /// Answer of a calculator.
 #[derive(Debug, Default)]
-pub(super) struct ReflectorAnswer {
+pub(super) struct CalculatorAnswer {
     results: NamedQuantities,
     inputs: NamedQuantities,
     derived: NamedQuantities,
 }
 
-impl ReflectorAnswer {
+impl CalculatorAnswer {
     /// Answer with one result.
     pub(super) fn new(title: &'static str, result: impl Into<Quantity>) -> Self {
         Self::default().result(title, Some(result))
@@ -145,7 +152,7 @@ impl ReflectorAnswer {
             let _ = writeln!(text, "{line}");
         }
         let more = if rows.lines().count() > room { "-v: all figures; " } else { "" };
-        let _ = writeln!(text, "{}", paint(style, 2, &format!("{more}linerate calc {} --help: details", entry.name)));
+        let _ = writeln!(text, "{}", paint(style, 2, &format!("{more}linerate calc {} --help: details", entry.name())));
         substitute_ascii(text, style)
     }
 
@@ -161,7 +168,7 @@ impl ReflectorAnswer {
         }
         push_table(&mut text, "given", &self.inputs, style);
         push_table(&mut text, "derived", &self.derived, style);
-        let _ = writeln!(text, "\n{}", paint(style, 2, &format!("linerate calc {} --help for details", entry.name)));
+        let _ = writeln!(text, "\n{}", paint(style, 2, &format!("linerate calc {} --help for details", entry.name())));
         substitute_ascii(text, style)
     }
 
@@ -178,23 +185,19 @@ impl ReflectorAnswer {
         substitute_ascii(text, style)
     }
 
-    /// Renders the same answer as JSON (schema 1): numbers in base units and unrounded.
-    pub(super) fn document(&self, entry: &CatalogueEntry) -> Json {
-        let figures = |quantities: &NamedQuantities| -> Vec<Json> {
-            let figure = |(title, quantity): &(&str, Quantity)| {
-                let (value, unit) = quantity.base();
-                json!({ "title": title, "value": value, "unit": unit, "text": quantity.text() })
-            };
-            quantities.iter().map(figure).collect()
+    /// Document of the answer: numbers in base units and unrounded.
+    pub(super) fn document(&self, entry: &CatalogueEntry) -> CalculationDocument {
+        let figures = |quantities: &NamedQuantities| -> Vec<CalculatedFigure> {
+            quantities.iter().map(|(title, quantity)| quantity.figure(title)).collect()
         };
-        json!({
-            "schema": 1,
-            "calc": entry.name,
-            "answers": figures(&self.results),
-            "inputs": figures(&self.inputs),
-            "derived": figures(&self.derived),
-            "formulas": entry.formula_documents(),
-        })
+        CalculationDocument {
+            schema: calculation::SCHEMA,
+            calc: entry.calculator,
+            answers: figures(&self.results),
+            inputs: figures(&self.inputs),
+            derived: figures(&self.derived),
+            formulas: entry.formulas.to_vec(),
+        }
     }
 }
 

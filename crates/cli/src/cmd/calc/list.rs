@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use linerate_documents::calculation::{self, CalculatorDescription, CalculatorsDocument};
 use linerate_report::text::wrap_text;
 use linerate_report::throughput_text::TextStyle;
-use serde_json::{Value as Json, json};
 
 use super::answer::paint;
 use super::catalogue::{CATALOGUE, CatalogueEntry};
@@ -12,32 +12,30 @@ use super::{command_line, evaluate};
 
 /// Purpose of a calculator, from its help.
 fn purpose(entry: &CatalogueEntry) -> String {
-    let about = command_line().find_subcommand(entry.name).and_then(|command| command.get_about().cloned());
+    let about = command_line().find_subcommand(entry.name()).and_then(|command| command.get_about().cloned());
     about.map(|about| about.to_string()).unwrap_or_default()
 }
 
 /// Text list of calculators, one line each.
 pub(super) fn text(style: TextStyle) -> String {
-    let width = CATALOGUE.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+    let width = CATALOGUE.iter().map(|entry| entry.name().len()).max().unwrap_or(0);
     let mut list = String::new();
     for entry in CATALOGUE {
-        let _ = writeln!(list, "{}  {}", paint(style, 1, &format!("{:<width$}", entry.name)), purpose(entry));
+        let _ = writeln!(list, "{}  {}", paint(style, 1, &format!("{:<width$}", entry.name())), purpose(entry));
     }
     list.push_str("\n`linerate calc NAME --help` has the arguments, examples, formula and source\n");
     list
 }
 
-/// JSON list of calculators (schema 1).
-pub(super) fn document() -> Json {
-    let entry = |entry: &CatalogueEntry| {
-        json!({
-            "calc": entry.name,
-            "about": purpose(entry),
-            "formulas": entry.formula_documents(),
-            "examples": entry.commands().collect::<Vec<_>>(),
-        })
+/// Document of the list of calculators.
+pub(super) fn document() -> CalculatorsDocument {
+    let description = |entry: &CatalogueEntry| CalculatorDescription {
+        calc: entry.calculator,
+        about: purpose(entry),
+        formulas: entry.formulas.to_vec(),
+        examples: entry.commands().collect(),
     };
-    json!({ "schema": 1, "calculators": CATALOGUE.iter().map(entry).collect::<Vec<Json>>() })
+    CalculatorsDocument { schema: calculation::SCHEMA, calculators: CATALOGUE.iter().map(description).collect() }
 }
 
 const INTRODUCTION: &str = "# Formulas
@@ -56,7 +54,7 @@ pub(super) fn markdown() -> String {
     page.push_str("\n| calculator | answers | formulas |\n|---|---|---|\n");
     for entry in CATALOGUE {
         let formulas: Vec<&str> = entry.formulas.iter().map(|formula| formula.name).collect();
-        let name = entry.name;
+        let name = entry.name();
         let _ = writeln!(page, "| [`{name}`](#{name}) | {} | {} |", purpose(entry), formulas.join(", "));
     }
     let mut explained = Vec::new();
@@ -68,7 +66,7 @@ pub(super) fn markdown() -> String {
 
 /// Pushes one calculator; formulas explained under an earlier one are only named.
 fn push_section(page: &mut String, entry: &CatalogueEntry, explained: &mut Vec<&'static str>) {
-    let _ = write!(page, "\n## {}\n\n{}.\n", entry.name, purpose(entry));
+    let _ = write!(page, "\n## {}\n\n{}.\n", entry.name(), purpose(entry));
     for formula in entry.formulas {
         let _ = write!(page, "\n**{}**: `{}`\n({})\n", formula.name, formula.text, formula.citation);
         if explained.contains(&formula.name) {
@@ -79,8 +77,8 @@ fn push_section(page: &mut String, entry: &CatalogueEntry, explained: &mut Vec<&
     }
     page.push_str("\n```console\n");
     for (index, example) in entry.examples.iter().enumerate() {
-        let _ = writeln!(page, "$ linerate calc {} {example}", entry.name);
-        let shown = evaluate(&format!("{} {example}", entry.name)).map(|answer| match index {
+        let _ = writeln!(page, "$ linerate calc {} {example}", entry.name());
+        let shown = evaluate(&format!("{} {example}", entry.name())).map(|answer| match index {
             0 => answer.text(entry, TextStyle::plain()),
             _ => answer.headline(TextStyle::plain()),
         });

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Command as CommandLine, FromArgMatches};
 
-use answer::ReflectorAnswer;
+use answer::CalculatorAnswer;
 use calculators::Calculator;
 use catalogue::CatalogueEntry;
 
@@ -70,6 +70,7 @@ pub(crate) fn run(arguments: &CalcArguments) -> ExitCode {
         return ExitStatus::Success.into();
     };
     let (name, answer) = calculator.compute();
+    let name = name.name();
     match (answer, CatalogueEntry::named(name)) {
         (Ok(answer), Some(entry)) if arguments.json => print_json(DocumentKind::Calculation, &answer.document(entry)),
         (Ok(answer), Some(entry)) if arguments.verbose => console::data(&answer.text(entry, style)),
@@ -90,7 +91,7 @@ fn command_line() -> CommandLine {
 }
 
 /// Evaluates a query in the form of the arguments of `calc`.
-fn evaluate(query: &str) -> Result<ReflectorAnswer, String> {
+fn evaluate(query: &str) -> Result<CalculatorAnswer, String> {
     let matches = command_line().try_get_matches_from(query.split_whitespace()).map_err(|error| error.to_string())?;
     let arguments = CalcArguments::from_arg_matches(&matches).map_err(|error| error.to_string())?;
     arguments.calculator.ok_or("no calculator given")?.compute().1

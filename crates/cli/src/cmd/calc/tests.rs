@@ -3,7 +3,7 @@
 use linerate_analysis::formulas;
 use linerate_report::throughput_text::{TerminalWidth, TextStyle};
 
-use super::catalogue::CATALOGUE;
+use super::catalogue::{CATALOGUE, CatalogueEntry};
 use super::{command_line, evaluate, list};
 
 #[test]
@@ -19,15 +19,15 @@ fn every_formula_has_a_calculator_and_its_place_on_the_page() {
 #[test]
 fn the_catalogue_has_every_calculator_and_examples_that_run() {
     let names: Vec<String> = command_line().get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    let listed: Vec<&str> = CATALOGUE.iter().map(|entry| entry.name).collect();
+    let listed: Vec<&str> = CATALOGUE.iter().map(CatalogueEntry::name).collect();
     assert_eq!(names, listed);
     let style = TextStyle { unicode: false, ..TextStyle::plain() };
     for entry in CATALOGUE {
-        assert!(entry.examples.len() >= 2, "{}", entry.name);
+        assert!(entry.examples.len() >= 2, "{}", entry.name());
         for example in entry.examples {
-            let answer = evaluate(&format!("{} {example}", entry.name));
-            let answer = answer.unwrap_or_else(|reason| panic!("{} {example}: {reason}", entry.name));
-            assert!(!answer.is_empty(), "{} {example}", entry.name);
+            let answer = evaluate(&format!("{} {example}", entry.name()));
+            let answer = answer.unwrap_or_else(|reason| panic!("{} {example}: {reason}", entry.name()));
+            assert!(!answer.is_empty(), "{} {example}", entry.name());
             let text = answer.text(entry, style);
             assert!(text.is_ascii(), "{text}");
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

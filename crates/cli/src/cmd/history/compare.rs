@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use linerate_documents::comparison::{self, ComparedRuns, ComparisonDocument};
 use linerate_documents::run::{
     ComparisonBasis, FigureComparison, FigureJudgement, FigureUnit, RunComparison, RunDocument,
 };
@@ -10,7 +11,6 @@ use linerate_report::escape;
 use linerate_report::presentation::{Quantity, comparison_note, judgement_label};
 use linerate_report::throughput_text::TextStyle;
 use linerate_units::WallTime;
-use serde_json::json;
 
 use super::list::truncate_text;
 use crate::cmd::measurement::{DocumentKind, print_json};
@@ -33,25 +33,9 @@ pub(super) fn run(
             return Ok(ExitStatus::Unable);
         }
     };
+    let is_worse = comparison.is_worse();
     if json {
-        let of = |side: &[(RunId, RunDocument)]| {
-            let ids: Vec<i64> = side.iter().map(|(id, _)| id.get()).collect();
-            let last = side.last().map(|(_, run)| run);
-            json!({
-                "id": ids.last(),
-                "ids": ids,
-                "host": last.map(|run| &run.host),
-                "kind": last.map(|run| run.kind),
-            })
-        };
-        let document = json!({
-            "schema": 1,
-            "before": of(&sides[0]),
-            "after": of(&sides[1]),
-            "confidence": 0.95,
-            "comparison": comparison,
-        });
-        print_json(DocumentKind::Comparison, &document);
+        print_json(DocumentKind::Comparison, &document(&sides, comparison));
     } else {
         let style = console::data_style();
         let heading: String = ["before", "after"]
@@ -61,7 +45,18 @@ pub(super) fn run(
             .collect();
         console::data(&format!("{heading}{}", text(&comparison, style)));
     }
-    Ok(if fail_on_worse && comparison.is_worse() { ExitStatus::Missed } else { ExitStatus::Success })
+    Ok(if fail_on_worse && is_worse { ExitStatus::Missed } else { ExitStatus::Success })
+}
+
+fn document(sides: &[Vec<(RunId, RunDocument)>; 2], comparison: RunComparison) -> ComparisonDocument {
+    let [before, after] = sides.each_ref().map(|side| compared_runs(side));
+    ComparisonDocument { schema: comparison::SCHEMA, before, after, confidence: comparison::CONFIDENCE, comparison }
+}
+
+fn compared_runs(side: &[(RunId, RunDocument)]) -> ComparedRuns {
+    let (last, run) = side.last().expect("sides without runs are refused");
+    let ids = side.iter().map(|(id, _)| id.get()).collect();
+    ComparedRuns { id: last.get(), ids, host: run.host.clone(), kind: run.kind }
 }
 
 /// Reads the runs of one side, each once.

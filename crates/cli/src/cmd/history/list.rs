@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 
+use linerate_documents::run_list::{self, ListedRun, RunListDocument};
 use linerate_history::result_log::ResultLog;
 use linerate_history::{HistoryError, RunFilter, RunSummary, utc_time};
 use linerate_model::report::Outcome;
 use linerate_report::escape;
 use linerate_report::throughput_text::TextStyle;
-use serde_json::json;
 
 use super::arguments::FilterArguments;
 use crate::cmd::measurement::{DocumentKind, print_json};
@@ -59,24 +59,19 @@ pub(super) fn run(arguments: &FilterArguments, json: bool) -> Result<ExitStatus,
     Ok(ExitStatus::Success)
 }
 
-fn document(entries: &[RunSummary]) -> serde_json::Value {
-    let runs: Vec<_> = entries
-        .iter()
-        .map(|entry| {
-            json!({
-                "id": entry.id.get(),
-                "started_at": utc_time::rfc3339(entry.started_at),
-                "duration_ns": u64::try_from(entry.duration.as_nanos()).unwrap_or(u64::MAX),
-                "kind": entry.kind,
-                "host": entry.host,
-                "outcome": entry.outcome,
-                "verdict": entry.verdict,
-                "lab_path": entry.lab_path,
-                "tags": entry.tags,
-            })
-        })
-        .collect();
-    json!({ "schema": 1, "runs": runs })
+fn document(entries: &[RunSummary]) -> RunListDocument {
+    let listed = |entry: &RunSummary| ListedRun {
+        id: entry.id.get(),
+        started_at: utc_time::rfc3339(entry.started_at),
+        duration_ns: u64::try_from(entry.duration.as_nanos()).unwrap_or(u64::MAX),
+        kind: entry.kind,
+        host: entry.host.clone(),
+        outcome: entry.outcome,
+        verdict: entry.verdict.clone(),
+        lab_path: entry.lab_path.clone(),
+        tags: entry.tags.clone(),
+    };
+    RunListDocument { schema: run_list::SCHEMA, runs: entries.iter().map(listed).collect() }
 }
 
 /// Width of the longest command: `diagnose`.

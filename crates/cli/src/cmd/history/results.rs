@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
+use linerate_documents::result_list::{self, ListedResult, ResultListDocument};
 use linerate_documents::run::FigureUnit;
 use linerate_fleet::TestWeight;
 use linerate_history::result_log::ResultLog;
@@ -14,7 +15,6 @@ use linerate_report::presentation::Quantity;
 use linerate_report::text::wrap_text;
 use linerate_report::throughput_text::TextStyle;
 use linerate_units::WallTime;
-use serde_json::{Value, json};
 
 use super::arguments::FilterArguments;
 use super::list::{MAX_HOST_WIDTH, truncate_text};
@@ -44,8 +44,7 @@ pub(super) fn list(directory: Option<&Path>, filter: &FilterArguments, json: boo
         rows.truncate(limit);
     }
     if json {
-        let rows: Vec<Value> = rows.iter().map(document).collect();
-        print_json(DocumentKind::ResultList, &json!({ "schema": 1, "results": rows }));
+        print_json(DocumentKind::ResultList, &document(&rows));
     } else if rows.is_empty() {
         console::note("no result matches");
     } else {
@@ -151,18 +150,22 @@ impl ResultRow<'_> {
     }
 }
 
-fn document(row: &ResultRow<'_>) -> Value {
-    let Some(first) = row.results.first() else { return Value::Null };
-    json!({
-        "id": (!row.is_hour).then_some(&first.id),
-        "at": utc_time::rfc3339(time(row)),
-        "task": first.task,
-        "test": first.test,
-        "source": first.source,
-        "destination": first.destination,
-        "count": row.results.len(),
-        "outcome": (!row.is_hour).then(|| first.outcome.name()),
-        "verdict": row.text(),
+fn document(rows: &[ResultRow<'_>]) -> ResultListDocument {
+    ResultListDocument { schema: result_list::SCHEMA, results: rows.iter().filter_map(listed_result).collect() }
+}
+
+fn listed_result(row: &ResultRow<'_>) -> Option<ListedResult> {
+    let first = row.results.first()?;
+    Some(ListedResult {
+        id: (!row.is_hour).then(|| first.id.clone()),
+        at: utc_time::rfc3339(time(row)),
+        task: first.task.clone(),
+        test: first.test.clone(),
+        source: first.source.clone(),
+        destination: first.destination.clone(),
+        count: row.results.len(),
+        outcome: (!row.is_hour).then_some(first.outcome),
+        verdict: row.text(),
     })
 }
 

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use linerate_documents::run::RunFigure;
+use linerate_documents::trend::{self, TrendDocument, TrendSample};
 use linerate_history::{FigureSample, HistoryError, RunId, utc_time};
 use linerate_report::throughput_text::TextStyle;
 use linerate_report::{bars, escape};
 use linerate_units::{Ratio, WallTime};
-use serde_json::json;
 
 use super::arguments::FilterArguments;
 use super::compare::format_value;
@@ -23,7 +23,7 @@ use crate::exit::ExitStatus;
 const MAX_LISTED_SAMPLES: usize = 20;
 
 /// Value of a figure in a run or a result.
-struct TrendSample {
+struct DatedFigure {
     /// Number of the run; `None` for a result.
     run: Option<RunId>,
     /// Host of the run; both hosts of the result.
@@ -32,13 +32,13 @@ struct TrendSample {
     figure: RunFigure,
 }
 
-impl TrendSample {
+impl DatedFigure {
     fn name(&self) -> String {
         self.run.map_or_else(|| self.host.clone(), |run| run.to_string())
     }
 }
 
-impl From<FigureSample> for TrendSample {
+impl From<FigureSample> for DatedFigure {
     fn from(sample: FigureSample) -> Self {
         Self { run: Some(sample.id), host: sample.host, at: sample.started_at, figure: sample.figure }
     }
@@ -57,7 +57,7 @@ pub(super) fn run(name: &str, filter: &FilterArguments, json: bool) -> Result<Ex
         console::error(&format!("no run has the figure {name:?}\n{known}"), None);
         return Ok(ExitStatus::Unable);
     }
-    let samples: Vec<TrendSample> = samples.into_iter().map(TrendSample::from).collect();
+    let samples: Vec<DatedFigure> = samples.into_iter().map(DatedFigure::from).collect();
     Ok(print(name, &samples, "runs", json))
 }
 
@@ -72,9 +72,9 @@ pub(super) fn of_results(
     let of_figure = |result: &linerate_documents::fleet_result::FleetResult| {
         let figure = result.figures.iter().find(|figure| figure.name == name)?.clone();
         let host = format!("{} -> {}", result.source, result.destination);
-        Some(TrendSample { run: None, host, at: result.at(), figure })
+        Some(DatedFigure { run: None, host, at: result.at(), figure })
     };
-    let mut samples: Vec<TrendSample> = found.iter().filter_map(of_figure).collect();
+    let mut samples: Vec<DatedFigure> = found.iter().filter_map(of_figure).collect();
     if samples.is_empty() {
         let names: BTreeSet<&str> =
             found.iter().flat_map(|result| &result.figures).map(|figure| &*figure.name).collect();
@@ -88,7 +88,7 @@ pub(super) fn of_results(
     Ok(print(name, &samples, "results", json))
 }
 
-fn print(name: &str, samples: &[TrendSample], noun: &str, json: bool) -> ExitStatus {
+fn print(name: &str, samples: &[DatedFigure], noun: &str, json: bool) -> ExitStatus {
     if json {
         print_json(DocumentKind::Trend, &document(name, samples));
     } else {
@@ -97,26 +97,21 @@ fn print(name: &str, samples: &[TrendSample], noun: &str, json: bool) -> ExitSta
     ExitStatus::Success
 }
 
-fn document(name: &str, samples: &[TrendSample]) -> serde_json::Value {
-    let samples: Vec<_> = samples
-        .iter()
-        .map(|sample| {
-            json!({
-                "id": sample.run.map(RunId::get),
-                "started_at": utc_time::rfc3339(sample.at),
-                "host": sample.host,
-                "unit": sample.figure.unit,
-                "value": sample.figure.value,
-                "low": sample.figure.low,
-                "high": sample.figure.high,
-                "count": sample.figure.count,
-            })
-        })
-        .collect();
-    json!({ "schema": 1, "figure": name, "samples": samples })
+fn document(name: &str, samples: &[DatedFigure]) -> TrendDocument {
+    let sample = |sample: &DatedFigure| TrendSample {
+        id: sample.run.map(RunId::get),
+        started_at: utc_time::rfc3339(sample.at),
+        host: sample.host.clone(),
+        unit: sample.figure.unit,
+        value: sample.figure.value,
+        low: sample.figure.low,
+        high: sample.figure.high,
+        count: sample.figure.count,
+    };
+    TrendDocument { schema: trend::SCHEMA, figure: name.to_owned(), samples: samples.iter().map(sample).collect() }
 }
 
-fn text(samples: &[TrendSample], noun: &str, style: TextStyle) -> String {
+fn text(samples: &[DatedFigure], noun: &str, style: TextStyle) -> String {
     let values: Vec<Option<f64>> = samples.iter().map(|sample| sample.figure.value).collect();
     let known = || values.iter().flatten().copied();
     let (least, most) = (known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max));

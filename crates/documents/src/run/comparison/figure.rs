@@ -34,6 +34,7 @@ const FALSE_EQUAL: f64 = 0.05;
 
 /// Evidence of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonBasis {
     /// Fewer than three runs on a side. Intervals and "equal" hold within these runs only. Better and worse are
@@ -51,6 +52,7 @@ impl ComparisonBasis {
 
 /// One figure of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FigureComparison {
     /// Name of the figure.
     pub name: String,
@@ -77,6 +79,7 @@ pub struct FigureComparison {
 
 /// Meaning of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FigureJudgement {
     /// The second is better: a difference beyond the variation between runs, and larger than the margin.

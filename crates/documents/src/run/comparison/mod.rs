@@ -20,6 +20,7 @@ const FALSE_DIFFERENCE: f64 = 0.05;
 
 /// Runs before and after, figure by figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunComparison {
     /// Evidence of the judgements.
     pub basis: ComparisonBasis,

@@ -7,9 +7,10 @@ use linerate_analysis::formulas::{
     bandwidth_delay_product, little_in_flight, little_rate, little_round_trip, round_trip_of_product, transfer_rate,
     transfer_time, transfer_volume, window_for_rate, window_rate,
 };
+use linerate_documents::calculation::CalculationUnit;
 use linerate_units::{BitRate, ByteCount, SegmentCount};
 
-use super::super::answer::{Quantity, ReflectorAnswer};
+use super::super::answer::{CalculatorAnswer, Quantity};
 use super::super::values::{count, rate, size, time};
 use super::{FullPath, SegmentSize, TOO_LONG, TOO_SMALL};
 
@@ -22,10 +23,10 @@ pub(crate) struct BdpArguments {
 }
 
 impl BdpArguments {
-    pub(super) fn compute(&self) -> ReflectorAnswer {
+    pub(super) fn compute(&self) -> CalculatorAnswer {
         let product = bandwidth_delay_product(self.path.rate, self.path.rtt);
         let segment = self.segment.size.byte_count();
-        ReflectorAnswer::new("bandwidth-delay product", product)
+        CalculatorAnswer::new("bandwidth-delay product", product)
             .input("rate", Some(self.path.rate))
             .input("round-trip time", Some(self.path.rtt))
             .input("segment", Some(segment))
@@ -37,7 +38,7 @@ impl BdpArguments {
 
 /// Whole segments of a size.
 pub(super) fn segments(size: ByteCount, segment: ByteCount) -> Option<Quantity> {
-    size.get().checked_div(segment.get()).map(|segments| Quantity::Count(segments, "segments"))
+    size.get().checked_div(segment.get()).map(|segments| Quantity::Count(segments, CalculationUnit::Segments))
 }
 
 #[derive(Debug, Args)]
@@ -54,12 +55,14 @@ pub(crate) struct WindowArguments {
 }
 
 impl WindowArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let answer = match (self.rate, self.rtt, self.window) {
-            (None, Some(rtt), Some(window)) => ReflectorAnswer::new("rate", window_rate(window, rtt).ok_or(TOO_SMALL)?),
-            (Some(rate), Some(rtt), None) => ReflectorAnswer::new("window", window_for_rate(rate, rtt)),
+            (None, Some(rtt), Some(window)) => {
+                CalculatorAnswer::new("rate", window_rate(window, rtt).ok_or(TOO_SMALL)?)
+            }
+            (Some(rate), Some(rtt), None) => CalculatorAnswer::new("window", window_for_rate(rate, rtt)),
             (Some(rate), None, Some(window)) => {
-                ReflectorAnswer::new("round-trip time", round_trip_of_product(window, rate).ok_or(TOO_LONG)?)
+                CalculatorAnswer::new("round-trip time", round_trip_of_product(window, rate).ok_or(TOO_LONG)?)
             }
             _ => return Err("give two of --rate, --rtt and --window: the third is computed".to_owned()),
         };
@@ -86,20 +89,21 @@ pub(crate) struct LittleArguments {
 }
 
 impl LittleArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let segment = self.segment.size.byte_count();
         let of_segments = self.segments.map(|segments| SegmentCount::new(segments) * segment);
         let in_flight = self.in_flight.or(of_segments);
         let answer = match (self.rate, self.rtt, in_flight) {
             (None, Some(rtt), Some(in_flight)) => {
-                ReflectorAnswer::new("rate", little_rate(in_flight, rtt).ok_or(TOO_SMALL)?)
+                CalculatorAnswer::new("rate", little_rate(in_flight, rtt).ok_or(TOO_SMALL)?)
             }
             (Some(rate), Some(rtt), None) => {
                 let in_flight = little_in_flight(rate, rtt);
-                ReflectorAnswer::new("in flight", in_flight).derived("segments in flight", segments(in_flight, segment))
+                CalculatorAnswer::new("in flight", in_flight)
+                    .derived("segments in flight", segments(in_flight, segment))
             }
             (Some(rate), None, Some(in_flight)) => {
-                ReflectorAnswer::new("round-trip time", little_round_trip(in_flight, rate).ok_or(TOO_LONG)?)
+                CalculatorAnswer::new("round-trip time", little_round_trip(in_flight, rate).ok_or(TOO_LONG)?)
             }
             _ => {
                 let missing = "give two of --rate, --rtt and --in-flight (or --segments): the third is computed";
@@ -124,15 +128,15 @@ pub(crate) struct TransferArguments {
 }
 
 impl TransferArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let answer = match (self.rate, self.volume, self.time) {
             (Some(rate), Some(volume), None) => {
-                ReflectorAnswer::new("transfer time", transfer_time(volume, rate).ok_or(TOO_LONG)?)
+                CalculatorAnswer::new("transfer time", transfer_time(volume, rate).ok_or(TOO_LONG)?)
             }
             (None, Some(volume), Some(time)) => {
-                ReflectorAnswer::new("rate", transfer_rate(volume, time).ok_or(TOO_SMALL)?)
+                CalculatorAnswer::new("rate", transfer_rate(volume, time).ok_or(TOO_SMALL)?)
             }
-            (Some(rate), None, Some(time)) => ReflectorAnswer::new("volume", transfer_volume(rate, time)),
+            (Some(rate), None, Some(time)) => CalculatorAnswer::new("volume", transfer_volume(rate, time)),
             _ => return Err("give two of --rate, --volume and --time: the third is computed".to_owned()),
         };
         Ok(answer.input("rate", self.rate).input("volume", self.volume).input("time", self.time))

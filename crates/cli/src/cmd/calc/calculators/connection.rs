@@ -6,9 +6,10 @@ use clap::Args;
 use linerate_analysis::formulas::{
     pacing_rate, sequence_wrap_time, serialisation_time, slow_start_rounds, slow_start_volume,
 };
+use linerate_documents::calculation::CalculationUnit;
 use linerate_units::{BitRate, ByteCount, SegmentCount};
 
-use super::super::answer::{Quantity, ReflectorAnswer};
+use super::super::answer::{CalculatorAnswer, Quantity};
 use super::super::values;
 use super::{FullPath, SegmentSize, TOO_LONG, TOO_SMALL};
 
@@ -24,16 +25,16 @@ pub(crate) struct SlowStartArguments {
 }
 
 impl SlowStartArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let FullPath { rate, rtt } = self.path;
         let (segment, initial) = (self.segment.size, SegmentCount::new(self.initial_window));
         let rounds = slow_start_rounds(rate, rtt, segment, initial).ok_or(TOO_SMALL)?.get();
         let time = Duration::try_from_secs_f64(rtt.as_secs_f64() * rounds).map_err(|_| TOO_LONG)?;
-        Ok(ReflectorAnswer::new("time of slow start", time)
+        Ok(CalculatorAnswer::new("time of slow start", time)
             .input("rate", Some(rate))
             .input("round-trip time", Some(rtt))
             .input("segment", Some(segment.byte_count()))
-            .input("initial window", Some(Quantity::Count(self.initial_window, "segments")))
+            .input("initial window", Some(Quantity::Count(self.initial_window, CalculationUnit::Segments)))
             .derived("round trips", Some(Quantity::Number(rounds)))
             .derived("sent during slow start", slow_start_volume(rate, rtt, segment, initial))
             .derived("omit from a test", Some(time.saturating_mul(2)))
@@ -58,9 +59,9 @@ pub(crate) struct PacingArguments {
 }
 
 impl PacingArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let rate = pacing_rate(self.window, self.rtt, self.gain).ok_or(TOO_SMALL)?;
-        Ok(ReflectorAnswer::new("pacing rate", rate)
+        Ok(CalculatorAnswer::new("pacing rate", rate)
             .input("window", Some(self.window))
             .input("round-trip time", Some(self.rtt))
             .input("gain", Some(Quantity::Number(self.gain)))
@@ -78,9 +79,9 @@ pub(crate) struct WrapArguments {
 }
 
 impl WrapArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let time = sequence_wrap_time(self.rate).ok_or(TOO_LONG)?;
-        Ok(ReflectorAnswer::new("wrap time", time)
+        Ok(CalculatorAnswer::new("wrap time", time)
             .input("rate", Some(self.rate))
             .derived("half the wrap time (PAWS limit)", Some(time / 2)))
     }

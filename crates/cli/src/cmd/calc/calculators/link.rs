@@ -6,9 +6,10 @@ use clap::Args;
 use linerate_analysis::formulas::{
     InternetProtocol, SegmentFraming, buffer_of_delay, frames_in, policed_volume, queueing_delay, serialisation_time,
 };
+use linerate_documents::calculation::CalculationUnit;
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount};
 
-use super::super::answer::{Quantity, ReflectorAnswer};
+use super::super::answer::{CalculatorAnswer, Quantity};
 use super::super::values;
 use super::TOO_LONG;
 
@@ -31,10 +32,10 @@ struct FramedLink {
 
 impl FramedLink {
     fn frames(&self) -> Quantity {
-        Quantity::Count(frames_in(SECOND, self.rate, self.mtu, self.framing).get(), "frames/s")
+        Quantity::Count(frames_in(SECOND, self.rate, self.mtu, self.framing).get(), CalculationUnit::FramesPerSecond)
     }
 
-    fn add_to(&self, answer: ReflectorAnswer) -> ReflectorAnswer {
+    fn add_to(&self, answer: CalculatorAnswer) -> CalculatorAnswer {
         answer
             .input("rate of the link", Some(self.rate))
             .input("MTU", Some(self.mtu.byte_count()))
@@ -69,12 +70,12 @@ pub(crate) struct EthernetArguments {
 }
 
 impl EthernetArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let framing = self.headers.framing(self.link.mtu, self.link.framing);
         let goodput = framing.goodput(self.link.rate).ok_or(MTU_TOO_SMALL)?;
         Ok(self
             .link
-            .add_to(ReflectorAnswer::new("highest goodput of TCP", goodput))
+            .add_to(CalculatorAnswer::new("highest goodput of TCP", goodput))
             .derived("goodput share", framing.goodput_share().map(Quantity::Share))
             .derived("segment", framing.segment().map(linerate_units::Mss::byte_count))
             .derived("full frames", Some(self.link.frames())))
@@ -88,10 +89,10 @@ pub(crate) struct FramesArguments {
 }
 
 impl FramesArguments {
-    pub(super) fn compute(&self) -> ReflectorAnswer {
+    pub(super) fn compute(&self) -> CalculatorAnswer {
         let frame = self.link.mtu.byte_count() + self.link.framing;
         self.link
-            .add_to(ReflectorAnswer::new("full frames", self.link.frames()))
+            .add_to(CalculatorAnswer::new("full frames", self.link.frames()))
             .derived("time per frame", serialisation_time(frame, self.link.rate))
     }
 }
@@ -106,9 +107,9 @@ pub(crate) struct MssArguments {
 }
 
 impl MssArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let segment = self.headers.framing(self.mtu, ByteCount::ZERO).segment().ok_or(MTU_TOO_SMALL)?;
-        Ok(ReflectorAnswer::new("segment", segment.byte_count()).input("MTU", Some(self.mtu.byte_count())))
+        Ok(CalculatorAnswer::new("segment", segment.byte_count()).input("MTU", Some(self.mtu.byte_count())))
     }
 }
 
@@ -123,9 +124,9 @@ pub(crate) struct SerialisationArguments {
 }
 
 impl SerialisationArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let time = serialisation_time(self.size, self.rate).ok_or(TOO_LONG)?;
-        Ok(ReflectorAnswer::new("serialisation time", time)
+        Ok(CalculatorAnswer::new("serialisation time", time)
             .input("rate of the link", Some(self.rate))
             .input("packet", Some(self.size)))
     }
@@ -159,13 +160,13 @@ struct BufferOrDelay {
 }
 
 impl QueueArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let of_packets = self.known.packets.map(|packets| PacketCount::new(packets) * self.packet);
         let given = self.known.buffer.or(of_packets);
         let buffer = given.or(self.known.delay.map(|delay| buffer_of_delay(delay, self.rate))).unwrap_or_default();
         let answer = match given {
-            Some(buffer) => ReflectorAnswer::new("queueing delay", queueing_delay(buffer, self.rate).ok_or(TOO_LONG)?),
-            None => ReflectorAnswer::new("buffer", buffer),
+            Some(buffer) => CalculatorAnswer::new("queueing delay", queueing_delay(buffer, self.rate).ok_or(TOO_LONG)?),
+            None => CalculatorAnswer::new("buffer", buffer),
         };
         let packets = buffer.get().checked_div(self.packet.get());
         Ok(answer
@@ -173,7 +174,7 @@ impl QueueArguments {
             .input("buffer", given)
             .input("delay", self.known.delay)
             .input("packet", Some(self.packet))
-            .derived("in full packets", packets.map(|packets| Quantity::Count(packets, "packets"))))
+            .derived("in full packets", packets.map(|packets| Quantity::Count(packets, CalculationUnit::Packets))))
     }
 }
 
@@ -191,8 +192,8 @@ pub(crate) struct PolicerArguments {
 }
 
 impl PolicerArguments {
-    pub(super) fn compute(&self) -> ReflectorAnswer {
-        ReflectorAnswer::new("most that passes", policed_volume(self.rate, self.burst, self.time))
+    pub(super) fn compute(&self) -> CalculatorAnswer {
+        CalculatorAnswer::new("most that passes", policed_volume(self.rate, self.burst, self.time))
             .input("rate", Some(self.rate))
             .input("burst", Some(self.burst))
             .input("time", Some(self.time))

@@ -9,7 +9,7 @@ use linerate_analysis::formulas::{
 };
 use linerate_units::{BitRate, Mss, Ratio};
 
-use super::super::answer::{Quantity, ReflectorAnswer};
+use super::super::answer::{CalculatorAnswer, Quantity};
 use super::super::values;
 use super::capacity::segments;
 use super::{FullPath, SegmentSize, TOO_SMALL};
@@ -44,7 +44,7 @@ impl LossyPath {
         &self,
         rate_of: impl Fn(Mss, Duration, Ratio) -> Option<BitRate>,
         loss_of: impl Fn(Mss, Duration, BitRate) -> Option<Ratio>,
-    ) -> Result<ReflectorAnswer, String> {
+    ) -> Result<CalculatorAnswer, String> {
         let segment = self.segment.size;
         let explains = |rate| {
             loss_of(segment, self.rtt, rate).filter(|loss| loss.get() <= 1.0).ok_or(
@@ -55,11 +55,11 @@ impl LossyPath {
         let (answer, rate, loss) = match (self.known.loss, self.known.rate) {
             (Some(loss), _) => {
                 let rate = rate_of(segment, self.rtt, loss).ok_or(TOO_SMALL)?;
-                (ReflectorAnswer::new("rate", rate), rate, loss)
+                (CalculatorAnswer::new("rate", rate), rate, loss)
             }
             (None, Some(rate)) => {
                 let loss = explains(rate)?;
-                (ReflectorAnswer::new("loss", Quantity::Loss(loss)), rate, loss)
+                (CalculatorAnswer::new("loss", Quantity::Loss(loss)), rate, loss)
             }
             (None, None) => return Err("give --loss or --rate".to_owned()),
         };
@@ -91,7 +91,7 @@ pub(crate) struct LossArguments {
 }
 
 impl LossArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let congestion = match self.congestion {
             LossBased::Reno => "reno",
             LossBased::Cubic => "cubic",
@@ -114,7 +114,7 @@ pub(crate) struct MathisArguments {
 }
 
 impl MathisArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let answer = self.path.answer(
             |segment, rtt, loss| mathis_rate(segment, rtt, loss, self.constant),
             |segment, rtt, rate| mathis_loss(segment, rtt, rate, self.constant),
@@ -136,7 +136,7 @@ pub(crate) struct PadhyeArguments {
 }
 
 impl PadhyeArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let answer = self.path.answer(
             |segment, rtt, loss| padhye_rate(segment, rtt, loss, self.timeout, self.segments_per_ack),
             |segment, rtt, rate| padhye_loss(segment, rtt, rate, self.timeout, self.segments_per_ack),
@@ -154,7 +154,7 @@ pub(crate) struct CubicArguments {
 }
 
 impl CubicArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         self.path.answer(cubic_rate, cubic_loss)
     }
 }
@@ -169,9 +169,9 @@ pub(crate) struct BbrArguments {
 }
 
 impl BbrArguments {
-    pub(super) fn compute(&self) -> ReflectorAnswer {
+    pub(super) fn compute(&self) -> CalculatorAnswer {
         let FullPath { rate, rtt } = self.path;
-        ReflectorAnswer::new("window", bbr_window(rate, rtt))
+        CalculatorAnswer::new("window", bbr_window(rate, rtt))
             .input("rate", Some(rate))
             .input("round-trip time", Some(rtt))
             .input("loss", Some(Quantity::Loss(self.loss)))

@@ -8,9 +8,10 @@ use linerate_analysis::formulas::{
     receive_buffer_for, segment_memory, send_memory, socket_memory, usable_window, window_for_rate,
     window_of_send_memory, window_rate, window_share,
 };
+use linerate_documents::calculation::CalculationUnit;
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount, StreamCount};
 
-use super::super::answer::{Quantity, ReflectorAnswer};
+use super::super::answer::{CalculatorAnswer, Quantity};
 use super::super::values::{self, count, rate, size, time};
 use super::{SegmentSize, TOO_SMALL};
 
@@ -36,17 +37,18 @@ pub(crate) struct BufferArguments {
 }
 
 impl BufferArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let share = self.share.unwrap_or_else(|| window_share(self.segment.size));
         let needed = self.rate.zip(self.rtt).map(|(rate, rtt)| window_for_rate(rate, rtt));
         let answer = match (self.window.or(needed), self.buffer) {
             (Some(window), _) => {
-                ReflectorAnswer::new("receive buffer", receive_buffer_for(window, share).ok_or(TOO_SMALL)?)
+                CalculatorAnswer::new("receive buffer", receive_buffer_for(window, share).ok_or(TOO_SMALL)?)
                     .result("window", needed)
             }
             (None, Some(buffer)) => {
                 let window = usable_window(buffer, share);
-                ReflectorAnswer::new("window", window).result("rate", self.rtt.and_then(|rtt| window_rate(window, rtt)))
+                CalculatorAnswer::new("window", window)
+                    .result("rate", self.rtt.and_then(|rtt| window_rate(window, rtt)))
             }
             (None, None) => return Err("give --rate and --rtt, or --window, or --buffer".to_owned()),
         };
@@ -91,7 +93,7 @@ pub(crate) struct MemoryArguments {
 }
 
 impl MemoryArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let segment = self.segment.size;
         let factor = match self.congestion {
             SendBufferControl::Bbr => SEND_MEMORY_FACTOR_BBR,
@@ -99,13 +101,13 @@ impl MemoryArguments {
         };
         let product = self.rate.zip(self.rtt).map(|(rate, rtt)| window_for_rate(rate, rtt).get());
         let segments = self.segments.or(product.map(|bytes| bytes.div_ceil(u64::from(segment.get()))));
-        let counted = |window: SegmentCount| Quantity::Count(window.get(), "segments");
+        let counted = |window: SegmentCount| Quantity::Count(window.get(), CalculationUnit::Segments);
         let (answer, window) = match (segments.map(SegmentCount::new), self.buffer) {
-            (Some(window), _) => (ReflectorAnswer::new("send buffer", send_memory(window, segment, factor)), window),
+            (Some(window), _) => (CalculatorAnswer::new("send buffer", send_memory(window, segment, factor)), window),
             (None, Some(buffer)) => {
                 let window = window_of_send_memory(buffer, segment, factor).ok_or(TOO_SMALL)?;
                 let rate = self.rtt.and_then(|rtt| window_rate(window * segment.byte_count(), rtt));
-                (ReflectorAnswer::new("congestion window", counted(window)).result("rate", rate), window)
+                (CalculatorAnswer::new("congestion window", counted(window)).result("rate", rate), window)
             }
             (None, None) => return Err("give --rate and --rtt, or --segments, or --buffer".to_owned()),
         };
@@ -134,11 +136,11 @@ pub(crate) struct SocketsArguments {
 }
 
 impl SocketsArguments {
-    pub(super) fn compute(&self) -> ReflectorAnswer {
-        ReflectorAnswer::new("memory", socket_memory(StreamCount::new(self.sockets), self.buffer, self.factor))
-            .input("sockets", Some(Quantity::Count(self.sockets, "sockets")))
+    pub(super) fn compute(&self) -> CalculatorAnswer {
+        CalculatorAnswer::new("memory", socket_memory(StreamCount::new(self.sockets), self.buffer, self.factor))
+            .input("sockets", Some(Quantity::Count(self.sockets, CalculationUnit::Sockets)))
             .input("buffer per socket", Some(self.buffer))
-            .input("factor", Some(Quantity::Count(self.factor, "times")))
+            .input("factor", Some(Quantity::Count(self.factor, CalculationUnit::Times)))
     }
 }
 
@@ -164,11 +166,11 @@ struct PagesOrMemory {
 }
 
 impl PagesArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
-        let counted = |pages: u64| Quantity::Count(pages, "pages");
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
+        let counted = |pages: u64| Quantity::Count(pages, CalculationUnit::Pages);
         let memory = self.known.pages.map(|pages| memory_of_pages(PageCount::new(pages), self.page));
         let pages = self.known.memory.map(|memory| pages_of_memory(memory, self.page).ok_or(TOO_SMALL)).transpose()?;
-        Ok(ReflectorAnswer::default()
+        Ok(CalculatorAnswer::default()
             .result("memory", memory)
             .result("pages", pages.map(|pages| counted(pages.get())))
             .input("pages", self.known.pages.map(counted))
@@ -192,13 +194,13 @@ pub(crate) struct ScaleArguments {
 }
 
 impl ScaleArguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
-        let bits = |scale: WindowScale| Quantity::Count(scale.get().into(), "bits");
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
+        let bits = |scale: WindowScale| Quantity::Count(scale.get().into(), CalculationUnit::Bits);
         let too_large = "no scale is sufficient: TCP's largest window is 1 GiB (65535 bytes times 2^14)";
         let for_window = self.window.map(|window| WindowScale::for_window(window).ok_or(too_large)).transpose()?;
         let of_buffer = self.buffer.map(WindowScale::of_buffer_limit);
         let given = self.scale.and_then(WindowScale::new);
-        Ok(ReflectorAnswer::default()
+        Ok(CalculatorAnswer::default()
             .result("window scale", for_window.or(of_buffer).map(bits))
             .result("largest window", given.map(WindowScale::largest_window))
             .input("window", self.window)

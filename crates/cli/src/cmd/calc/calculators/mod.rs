@@ -11,9 +11,10 @@ mod voice;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use linerate_documents::calculation::CalculatorName;
 use linerate_units::{BitRate, Mss};
 
-use super::answer::ReflectorAnswer;
+use super::answer::CalculatorAnswer;
 use super::values;
 
 /// Calculators with their arguments.
@@ -73,33 +74,33 @@ pub(super) enum Calculator {
 
 impl Calculator {
     /// Computes the answer, or the reason why there is none, and returns it with the calculator's name.
-    pub(super) fn compute(&self) -> (&'static str, Result<ReflectorAnswer, String>) {
+    pub(super) fn compute(&self) -> (CalculatorName, Result<CalculatorAnswer, String>) {
         match self {
-            Self::Bdp(arguments) => ("bdp", Ok(arguments.compute())),
-            Self::Window(arguments) => ("window", arguments.compute()),
-            Self::Buffer(arguments) => ("buffer", arguments.compute()),
-            Self::Little(arguments) => ("little", arguments.compute()),
-            Self::Transfer(arguments) => ("transfer", arguments.compute()),
-            Self::Loss(arguments) => ("loss", arguments.compute()),
-            Self::Mathis(arguments) => ("mathis", arguments.compute()),
-            Self::Padhye(arguments) => ("padhye", arguments.compute()),
-            Self::Cubic(arguments) => ("cubic", arguments.compute()),
-            Self::Bbr(arguments) => ("bbr", Ok(arguments.compute())),
-            Self::SlowStart(arguments) => ("slow-start", arguments.compute()),
-            Self::Pacing(arguments) => ("pacing", arguments.compute()),
-            Self::Ethernet(arguments) => ("ethernet", arguments.compute()),
-            Self::Frames(arguments) => ("frames", Ok(arguments.compute())),
-            Self::Mss(arguments) => ("mss", arguments.compute()),
-            Self::Serialisation(arguments) => ("serialisation", arguments.compute()),
-            Self::Queue(arguments) => ("queue", arguments.compute()),
-            Self::Policer(arguments) => ("policer", Ok(arguments.compute())),
-            Self::Wrap(arguments) => ("wrap", arguments.compute()),
-            Self::Scale(arguments) => ("scale", arguments.compute()),
-            Self::Memory(arguments) => ("memory", arguments.compute()),
-            Self::Sockets(arguments) => ("sockets", Ok(arguments.compute())),
-            Self::Pages(arguments) => ("pages", arguments.compute()),
-            Self::Rfc6349(arguments) => ("rfc6349", arguments.compute()),
-            Self::Mos(arguments) => ("mos", Ok(arguments.compute())),
+            Self::Bdp(arguments) => (CalculatorName::Bdp, Ok(arguments.compute())),
+            Self::Window(arguments) => (CalculatorName::Window, arguments.compute()),
+            Self::Buffer(arguments) => (CalculatorName::Buffer, arguments.compute()),
+            Self::Little(arguments) => (CalculatorName::Little, arguments.compute()),
+            Self::Transfer(arguments) => (CalculatorName::Transfer, arguments.compute()),
+            Self::Loss(arguments) => (CalculatorName::Loss, arguments.compute()),
+            Self::Mathis(arguments) => (CalculatorName::Mathis, arguments.compute()),
+            Self::Padhye(arguments) => (CalculatorName::Padhye, arguments.compute()),
+            Self::Cubic(arguments) => (CalculatorName::Cubic, arguments.compute()),
+            Self::Bbr(arguments) => (CalculatorName::Bbr, Ok(arguments.compute())),
+            Self::SlowStart(arguments) => (CalculatorName::SlowStart, arguments.compute()),
+            Self::Pacing(arguments) => (CalculatorName::Pacing, arguments.compute()),
+            Self::Ethernet(arguments) => (CalculatorName::Ethernet, arguments.compute()),
+            Self::Frames(arguments) => (CalculatorName::Frames, Ok(arguments.compute())),
+            Self::Mss(arguments) => (CalculatorName::Mss, arguments.compute()),
+            Self::Serialisation(arguments) => (CalculatorName::Serialisation, arguments.compute()),
+            Self::Queue(arguments) => (CalculatorName::Queue, arguments.compute()),
+            Self::Policer(arguments) => (CalculatorName::Policer, Ok(arguments.compute())),
+            Self::Wrap(arguments) => (CalculatorName::Wrap, arguments.compute()),
+            Self::Scale(arguments) => (CalculatorName::Scale, arguments.compute()),
+            Self::Memory(arguments) => (CalculatorName::Memory, arguments.compute()),
+            Self::Sockets(arguments) => (CalculatorName::Sockets, Ok(arguments.compute())),
+            Self::Pages(arguments) => (CalculatorName::Pages, arguments.compute()),
+            Self::Rfc6349(arguments) => (CalculatorName::Rfc6349, arguments.compute()),
+            Self::Mos(arguments) => (CalculatorName::Mos, Ok(arguments.compute())),
         }
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use linerate_analysis::formulas::{buffer_delay, tcp_efficiency, transfer_time, transfer_time_ratio};
 use linerate_units::{BitRate, ByteCount, Ratio};
 
-use super::super::answer::{Quantity, ReflectorAnswer};
+use super::super::answer::{CalculatorAnswer, Quantity};
 use super::super::values::{rate, size, size_or_zero, time};
 use super::{TOO_LONG, TOO_SMALL};
 
@@ -39,10 +39,10 @@ pub(crate) struct Rfc6349Arguments {
 }
 
 impl Rfc6349Arguments {
-    pub(super) fn compute(&self) -> Result<ReflectorAnswer, String> {
+    pub(super) fn compute(&self) -> Result<CalculatorAnswer, String> {
         let at_rate = self.volume.zip(self.rate).map(|(volume, rate)| transfer_time(volume, rate).ok_or(TOO_LONG));
         let at_rate = at_rate.transpose()?;
-        let answer = ReflectorAnswer::default()
+        let answer = CalculatorAnswer::default()
             .result("transfer time ratio", self.time_ratio(self.ideal.or(at_rate))?)
             .result("TCP efficiency", self.efficiency()?.map(Quantity::Share))
             .result("buffer delay", self.delay()?.map(Quantity::Share))

@@ -8,7 +8,7 @@ use clap::builder::TypedValueParser as _;
 use linerate_analysis::formulas::{TransmissionRating, VoiceCodec, delay_impairment};
 use linerate_units::Ratio;
 
-use super::super::answer::{Quantity, ReflectorAnswer};
+use super::super::answer::{CalculatorAnswer, Quantity};
 use super::super::values::{factor, loss_or_zero, time_or_zero};
 
 #[derive(Debug, Args)]
@@ -33,10 +33,10 @@ fn codecs() -> impl clap::builder::TypedValueParser<Value = VoiceCodec> {
 }
 
 impl MosArguments {
-    pub(super) fn compute(&self) -> ReflectorAnswer {
+    pub(super) fn compute(&self) -> CalculatorAnswer {
         let burst_ratio = Ratio::new(self.burst_ratio).unwrap_or_default();
         let rating = TransmissionRating::of(&self.codec, self.delay, self.loss, burst_ratio);
-        ReflectorAnswer::new("mean opinion score", Quantity::Number(rating.mean_opinion_score()))
+        CalculatorAnswer::new("mean opinion score", Quantity::Number(rating.mean_opinion_score()))
             .result("rating R", Some(Quantity::Number(rating.get().max(0.0))))
             .input("mouth-to-ear delay", Some(self.delay))
             .input("loss", Some(Quantity::Loss(self.loss)))
