@@ -10,8 +10,7 @@ pub(super) const INVARIANT: Invariant = Invariant {
     check,
 };
 
-const WORDS: [&str; 12] =
-    ["What", "Whether", "How", "Whose", "So", "Of", "Who", "Whoever", "Which", "When", "Where", "Why"];
+const WORDS: [&str; 11] = ["What", "Whether", "How", "Whose", "So", "Of", "Who", "Which", "When", "Where", "Why"];
 
 fn check(repository: &Repository) -> Vec<InvariantViolation> {
     let mut violations = Vec::new();
