@@ -125,8 +125,8 @@ fn idle_timeout_ends_a_one_off_server() {
     server.finish(LIMIT).expect_code(0);
     assert!(start.elapsed() >= Duration::from_millis(900), "{:?}", start.elapsed());
     // A client that connects in time is served, and its test is not cut short.
-    let server = Server::start(LINERATE, &["-1", "--idle-timeout", "1"]);
-    run(server.client(LINERATE, &["-t", "2", "-b", "10M"]), LIMIT).expect_code(0);
+    let server = Server::start(LINERATE, &["-1", "--idle-timeout", "4"]);
+    run(server.client(LINERATE, &["-t", "5", "-b", "10M"]), LIMIT).expect_code(0);
     server.finish(LIMIT).expect_code(0);
 }
 

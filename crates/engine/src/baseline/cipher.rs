@@ -52,7 +52,7 @@ mod enabled {
         let mut record = vec![0_u8; MAX_RECORD];
         let watch = TransferTimer::start();
         let mut count = 0_u64;
-        while watch.elapsed() < time && !stop() {
+        while (count == 0 || watch.elapsed() < time) && !stop() {
             let mut nonce = [0; 12];
             nonce[4..].copy_from_slice(&count.to_be_bytes());
             let sealed = key.seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut record);
