@@ -126,7 +126,8 @@ fn both_directions_are_measured_with_the_figures_of_both_ends() {
         let mut samples = 0;
         let run = client.transfer(direction, ORDER, &mut |_| samples += 1).expect("a transfer");
         check(&run, direction);
-        assert!(samples >= 4, "{samples}");
+        // A busy host ends a sample late, as above.
+        assert!(samples >= 2, "{samples}");
     }
 }
 

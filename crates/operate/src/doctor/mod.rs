@@ -129,7 +129,7 @@ pub fn run(
     DoctorRun::new(request, begun, guide, stop).run()
 }
 
-/// A run that is under way.
+/// State of a guided run.
 struct DoctorRun<'a> {
     request: DoctorRequest,
     guide: &'a mut dyn DoctorInterface,
@@ -309,7 +309,7 @@ struct StepRecorder<'a> {
     guide: &'a mut dyn DoctorInterface,
     checkpoint: &'a mut DoctorCheckpoint,
     steps: Vec<DoctorStep>,
-    /// Begin of the step that is under way.
+    /// Start of the running step.
     since: MonotonicTime,
 }
 
