@@ -10,8 +10,8 @@ use crate::workspace;
 struct LongTest {
     /// Task that runs it.
     task: &'static str,
-    /// File with the test, and its name.
-    test: (&'static str, &'static str),
+    /// Name of the test, from its module on.
+    test: &'static str,
     /// Variable that names the document, and the document.
     document: Option<(&'static str, &'static str)>,
     /// Further arguments for cargo.
@@ -19,28 +19,23 @@ struct LongTest {
 }
 
 const LONG_TESTS: &[LongTest] = &[
-    publishing("seeds", ("seeds", "publish"), "LINERATE_SEEDS", "docs/seeds.md"),
-    publishing("truth", ("truth_table", "publish"), "LINERATE_TRUTH", "docs/truth-table.md"),
-    publishing("diagnosis", ("diagnosis_lab", "every_limit_is_named"), "LINERATE_DIAGNOSIS_TABLE", "docs/diagnosis.md"),
-    plain("library", ("path_lab", "every_path_is_measured_as_emulated")),
-    plain("library", ("lab", "every_second_scenario_gives_the_same_figures")),
-    plain("verification", ("shape_lab", "verification::it_comes_to_a_verdict_on_this_host")),
+    publishing("seeds", "seeds::publish", "LINERATE_SEEDS", "docs/seeds.md"),
+    publishing("truth", "truth_table::publish", "LINERATE_TRUTH", "docs/truth-table.md"),
+    publishing("diagnosis", "diagnosis_lab::every_limit_is_named", "LINERATE_DIAGNOSIS_TABLE", "docs/diagnosis.md"),
+    plain("library", "path_lab::every_path_is_measured_as_emulated"),
+    plain("library", "lab::every_second_scenario_gives_the_same_figures"),
+    plain("verification", "shape_lab::verification::it_comes_to_a_verdict_on_this_host"),
     LongTest {
         options: &["--release"],
-        ..plain("sockets", ("watch", "ten_thousand_sockets_take_a_twentieth_of_a_processor"))
+        ..plain("sockets", "watch::ten_thousand_sockets_take_a_twentieth_of_a_processor")
     },
 ];
 
-const fn plain(task: &'static str, test: (&'static str, &'static str)) -> LongTest {
+const fn plain(task: &'static str, test: &'static str) -> LongTest {
     LongTest { task, test, document: None, options: &[] }
 }
 
-const fn publishing(
-    task: &'static str,
-    test: (&'static str, &'static str),
-    variable: &'static str,
-    file: &'static str,
-) -> LongTest {
+const fn publishing(task: &'static str, test: &'static str, variable: &'static str, file: &'static str) -> LongTest {
     LongTest { document: Some((variable, file)), ..plain(task, test) }
 }
 
@@ -59,10 +54,9 @@ pub(crate) fn run(task: &str) -> Result<bool> {
 }
 
 fn run_test(long: &LongTest) -> Result<bool> {
-    let (file, test) = long.test;
     let mut command = Command::new(workspace::cargo());
-    command.args(["test", "--locked", "--package", "linerate-cli", "--test", file]).args(long.options);
-    command.args(["--", "--ignored", "--nocapture", "--exact", test]).current_dir(workspace::root());
+    command.args(["test", "--locked", "--package", "linerate-cli", "--test", "cli"]).args(long.options);
+    command.args(["--", "--ignored", "--nocapture", "--exact", long.test]).current_dir(workspace::root());
     if let Some((variable, document)) = long.document {
         command.env(variable, workspace::root().join(document));
     }
@@ -80,7 +74,7 @@ mod tests {
     fn each_long_test_of_the_table_exists_and_names_its_task() {
         let repository = Repository::read_files(&workspace::root()).expect("the repository is readable");
         for long in LONG_TESTS {
-            let name = long.test.1.rsplit("::").next().unwrap_or_default();
+            let name = long.test.rsplit("::").next().unwrap_or_default();
             let reason = format!("#[ignore = \"long: cargo xtask {}", long.task);
             let is_listed = |text: &str| {
                 text.split(&reason).skip(1).any(|after| {

@@ -1,18 +1,16 @@
 //! Other programs, another namespace, another boot, another process, a full disk.
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::{FILE, Scratch, change, everything, host, keep, options, plan, state, target, value};
 use linerate_change::{
     ChangeError, ChangeId, ChangeSetState, ChangeStore, ChangeTrial, RestoreOutcome, RollbackGuard, RollbackMode,
     TrialOptions, latest_in_effect, pending, recover, roll_back, unfinished,
 };
 use linerate_model::change::ChangePlan;
 use linerate_sys::host_access::{FakeHost, HostAccess, WriteFault};
-use support::{FILE, Scratch, change, everything, host, keep, options, plan, state, target, value};
 
 fn kept(store: &ChangeStore, host: &FakeHost, plan: &ChangePlan) -> ChangeId {
     let mut trial = ChangeTrial::begin(store, host, plan, &options()).expect("begun");
@@ -351,7 +349,7 @@ fn a_file_that_cannot_be_written_rolls_everything_back() {
 fn on_a_small_disk(test: &str, blocks: &str) {
     let scratch = Scratch::new();
     let script = format!(
-        "mount -t tmpfs -o size={blocks} none {} && exec \"$0\" --exact --ignored {test}",
+        "mount -t tmpfs -o size={blocks} none {} && exec \"$0\" --exact --ignored others::{test}",
         scratch.path().display()
     );
     let program = std::env::current_exe().expect("procfs");

@@ -1,17 +1,15 @@
 //! For each byte of the journal as the last one on the disk, and for an announced write carried out or not, the next
 //! start rolls back completely; also when that start is killed at any of its own writes.
 
-mod support;
-
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use crate::support::{CrashingHost, FILE, Scratch, everything, host, keep, options, plan, state};
 use linerate_change::{ChangeSetState, ChangeStore, ChangeTrial, RollbackMode, pending, recover, roll_back};
 use linerate_model::change::{ChangeGroup, ChangeTarget, InterfaceIdentity};
 use linerate_sys::host_access::{FakeHost, HostAccess, HostIdentity, InterfaceLocation};
-use support::{CrashingHost, FILE, Scratch, everything, host, keep, options, plan, state};
 
 /// A write, and the length of the journal at that time.
 #[derive(Clone, Debug)]

@@ -1,13 +1,12 @@
 //! Faults at every write of a trial on a real kernel: the process is killed, the interface is renamed or removed, another
 //! program writes. Afterwards the namespace is as if there had been no trial.
 
-mod support;
-
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::{Scratch, device_change, options};
 use linerate_change::{
     ChangeSetState, ChangeStore, ChangeTrial, KeepOptions, RollbackMode, recover, roll_back, unfinished,
 };
@@ -16,7 +15,6 @@ use linerate_sys::command;
 use linerate_sys::host_access::{HostAccess, HostIdentity, InterfaceLocation, RealHost};
 use linerate_sys::namespace::NetworkNamespace;
 use linerate_units::WallTime;
-use support::{Scratch, device_change, options};
 
 /// Environment of the process that is killed: its directory, and the write before or after which it is killed.
 const DIRECTORY_VARIABLE: &str = "LINERATE_TEST_PLACE";
@@ -256,8 +254,14 @@ fn a_process_killed_at_any_write() {
         let was_killed = within(|| {
             let scratch = Scratch::new();
             let place = format!("{DIRECTORY_VARIABLE}={}", scratch.path().display());
-            let arguments =
-                [&place, &format!("{WRITE_VARIABLE}={at}"), &own, "--ignored", "--exact", "child_that_is_killed"];
+            let arguments = [
+                &place,
+                &format!("{WRITE_VARIABLE}={at}"),
+                &own,
+                "--ignored",
+                "--exact",
+                "real_kernel::child_that_is_killed",
+            ];
             let child = command::run("env", &arguments, None, Duration::from_secs(300)).expect("started");
             roll_back_the_rest(&scratch.store());
             let is_removed = !scratch.path().join("90-linerate.conf").exists();

@@ -1,11 +1,10 @@
 //! Replacing and restoring the traffic control of an interface of a real kernel, in a network namespace.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::{Scratch, device_change, options};
 use linerate_change::{
     ChangeError, ChangeSetState, ChangeStore, ChangeTrial, RestoreOutcome, RollbackMode, WriteOutcome, recover,
     roll_back,
@@ -15,7 +14,6 @@ use linerate_sys::command;
 use linerate_sys::host_access::{HostAccess, HostIdentity, InterfaceLocation, RealHost};
 use linerate_sys::namespace::NetworkNamespace;
 use linerate_units::WallTime;
-use support::{Scratch, device_change, options};
 
 const DEVICE: &str = "dev0";
 /// Environment of the process that is killed: its directory, and the number of commands before it is killed.
@@ -237,7 +235,7 @@ fn killed_after_any_command() {
             let scratch = Scratch::new();
             let place = format!("{DIRECTORY_VARIABLE}={}", scratch.path().display());
             let count = format!("{COMMANDS_VARIABLE}={commands}");
-            let arguments = [&place, &count, &own, "--ignored", "--exact", "child_that_is_killed"];
+            let arguments = [&place, &count, &own, "--ignored", "--exact", "traffic_control::child_that_is_killed"];
             let child = command::run("env", &arguments, None, Duration::from_secs(300)).expect("started");
             assert!(!child.status.success(), "{}", child.stdout_text());
             assert!(commands == 0 || shown_traffic_control() != was, "{commands}: {}", child.stdout_text());

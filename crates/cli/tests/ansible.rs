@@ -1,18 +1,12 @@
 //! The Ansible collection of packaging: its linter, and its roles and modules on two hosts over ssh, each an sshd in a network
 //! namespace of its own.
 
-mod support;
-
-#[allow(dead_code, reason = "each test binary uses a part")]
-#[path = "far_ssh/far_host.rs"]
-mod far_host;
-
 use std::process::Command;
 
-use far_host::{FarHost, LIMIT};
+use crate::support::Scratch;
+use crate::support::far_host::{FarHost, LIMIT};
+use crate::support::process::run;
 use serde_json::{Value, json};
-use support::Scratch;
-use support::process::run;
 
 const COLLECTION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/ansible");
 

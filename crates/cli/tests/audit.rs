@@ -1,18 +1,16 @@
 //! Tests of `linerate audit` on synthetic hosts, on this one, in a bare network namespace, and in guests of the lab.
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::document::{array, text};
+use crate::support::lab::lab_command;
+use crate::support::process::run;
+use crate::support::{FinishedChild, Scratch, linerate};
 use serde_json::Value;
-use support::document::{array, text};
-use support::lab::lab_command;
-use support::process::run;
-use support::{FinishedChild, Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -1,13 +1,11 @@
 //! Tests of `linerate calc` as a process.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::document::{array, number, text};
+use crate::support::linerate;
+use crate::support::process::{FinishedChild, run};
 use serde_json::Value;
-use support::document::{array, number, text};
-use support::linerate;
-use support::process::{FinishedChild, run};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

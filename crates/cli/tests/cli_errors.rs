@@ -1,15 +1,14 @@
 //! Tests of errors as seen by scripts: texts, exit codes, and documents that stay valid.
 
-mod support;
-
 use std::io::Read;
 use std::process::Command;
 
-use support::document::{array, count, text};
-use support::pairing::LIMIT;
-use support::process::{SignalAtEnd, eventually, run};
-use support::server::connections;
-use support::{FinishedChild, Process, Program, Server};
+use crate::support;
+use crate::support::document::{array, count, text};
+use crate::support::pairing::LIMIT;
+use crate::support::process::{SignalAtEnd, eventually, run};
+use crate::support::server::connections;
+use crate::support::{FinishedChild, Process, Program, Server};
 
 const LINERATE: Program = Program::Linerate;
 

@@ -1,14 +1,13 @@
 //! Tests of options for the output, server limits, payload, and local address.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use crate::support;
+use crate::support::document::{array, count, number, text};
+use crate::support::pairing::{LIMIT, PAIRINGS, Run, undisturbed};
+use crate::support::process::{SignalAtEnd, eventually, run};
+use crate::support::{FinishedChild, Process, Program, Scratch, Server};
 use serde_json::Value;
-use support::document::{array, count, number, text};
-use support::pairing::{LIMIT, PAIRINGS, Run, undisturbed};
-use support::process::{SignalAtEnd, eventually, run};
-use support::{FinishedChild, Process, Program, Scratch, Server};
 
 const LINERATE: Program = Program::Linerate;
 

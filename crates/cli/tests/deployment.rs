@@ -1,14 +1,12 @@
 //! Files of packaging for Kubernetes, checked by validators of the formats, and against the program that they start.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::process::run;
+use crate::support::{Scratch, linerate};
 use serde_json::Value;
-use support::process::run;
-use support::{Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/kubernetes");

@@ -1,13 +1,11 @@
 //! Tests of `linerate diagnose`: refusals, and a running transfer of another program.
 
-mod support;
-
 use std::time::Duration;
 
-use support::document::{array, number, text};
-use support::lab::lab_command;
-use support::process::{Process, eventually, run};
-use support::{Program, Server, linerate};
+use crate::support::document::{array, number, text};
+use crate::support::lab::lab_command;
+use crate::support::process::{Process, eventually, run};
+use crate::support::{Program, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -6,19 +6,17 @@
 //! diagnosis`). With `LINERATE_DIAGNOSES=DIRECTORY`, documents are kept there; from a kept one's observation the verdicts
 //! are derived again, by the rules of this build and without the lab; with `LINERATE_DIAGNOSES_KEPT` of these paths alone.
 
-mod support;
-
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::support::document::{array, text};
+use crate::support::lab::in_parallel;
+use crate::support::linerate;
+use crate::support::process::{result, run};
 use linerate_model::diagnosis::TransferObservation;
 use linerate_rules::diagnosis::{diagnose as judge, figures};
 use serde_json::{Value, json};
-use support::document::{array, text};
-use support::lab::in_parallel;
-use support::linerate;
-use support::process::{result, run};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -1,21 +1,16 @@
 //! Metrics of results: `/metrics`, `/probe` and text files, checked by Prometheus' own promtool.
 
-mod support;
-
-#[path = "export/results.rs"]
-mod results;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::support::fleet_results::{append, result};
+use crate::support::process::{Process, eventually, run};
+use crate::support::{Program, Scratch, Server, linerate};
 use linerate_documents::fleet_result::SessionOutcome;
 use linerate_history::result_log::ResultLog;
 use linerate_sys::clock::realtime_now;
-use results::{append, result};
-use support::process::{Process, eventually, run};
-use support::{Program, Scratch, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(60);
 

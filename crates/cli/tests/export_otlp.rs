@@ -1,12 +1,6 @@
 //! `linerate export --otlp`: every result reaches a receiver that is killed, busy, choosy or behind TLS.
+
 #![cfg(feature = "otlp")]
-
-mod support;
-
-#[path = "export/receiver.rs"]
-mod receiver;
-#[path = "export/results.rs"]
-mod results;
 
 use std::collections::BTreeSet;
 use std::net::TcpStream;
@@ -15,15 +9,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use crate::support::fleet_results::append;
+use crate::support::process::{Process, eventually, run};
+use crate::support::receiver::{ACCEPTED, ReadWrite, Receiver};
+use crate::support::server::connections;
+use crate::support::{Scratch, free_port, linerate};
 use linerate_history::result_log::ResultLog;
-use receiver::{ACCEPTED, ReadWrite, Receiver};
-use results::append;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use support::process::{Process, eventually, run};
-use support::server::connections;
-use support::{Scratch, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(60);
 

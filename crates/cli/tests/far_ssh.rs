@@ -1,17 +1,13 @@
 //! Measurements of a host over ssh: a real sshd in a network namespace of its own, with keys, a home and a directory for
 //! temporary files of its own. What a run may leave is looked for after each: processes, listening sockets, files.
 
-mod support;
-
-#[path = "far_ssh/far_host.rs"]
-mod far_host;
-
 use std::time::Duration;
 
-use far_host::{FarHost, LIMIT, stripped};
-use support::document::{array, number, text};
+use crate::support;
+use crate::support::document::{array, number, text};
+use crate::support::far_host::{FarHost, LIMIT, stripped};
 
-use support::process::{FinishedChild, eventually, run, send_signal};
+use crate::support::process::{FinishedChild, eventually, run, send_signal};
 
 /// Longest time until an error is reported: a blocked port is tried for 3 s.
 const SOON: Duration = Duration::from_secs(30);

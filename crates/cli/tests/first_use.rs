@@ -1,12 +1,11 @@
 //! The first minute: command lines as people type them, ports at which nothing listens, completions, manual pages.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
-use support::process::{assert_some_within, run};
-use support::{FinishedChild, Scratch, Server, free_port, linerate};
+use crate::support;
+use crate::support::process::{assert_some_within, run};
+use crate::support::{FinishedChild, Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -1,13 +1,11 @@
 //! `linerate fleet agent`: two agents of a fleet, each with its own tests.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::process::{Process, eventually, run, send_signal};
+use crate::support::{Program, Scratch, Server, linerate};
 use serde_json::{Value, json};
-use support::process::{Process, eventually, run, send_signal};
-use support::{Program, Scratch, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

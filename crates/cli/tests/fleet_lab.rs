@@ -1,13 +1,11 @@
 //! A fleet in the lab: six hosts behind two shared uplinks with three faults, from 22:13 to past the cycle of midnight.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::support::process::run;
+use crate::support::{Scratch, linerate};
 use serde_json::Value;
-use support::process::run;
-use support::{Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(500);
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/fleet/lab-fleet.sh");

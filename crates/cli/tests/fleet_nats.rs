@@ -1,21 +1,21 @@
 //! `linerate fleet` over NATS: agents, tasks, members and results with a real server.
 
+#[allow(dead_code, reason = "its own tests use more of it")]
 #[path = "../../nats/tests/support/mod.rs"]
 mod nats_servers;
 #[path = "../../nats/tests/support/relay.rs"]
 mod relay;
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::document::{array, text};
+use crate::support::process::{FinishedChild, Process, eventually, run};
+use crate::support::{Program, Scratch, Server, linerate};
 use nats_servers::NatsServers;
 use relay::Relay;
 use serde_json::{Value, json};
-use support::document::{array, text};
-use support::process::{FinishedChild, Process, eventually, run};
-use support::{Program, Scratch, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(90);
 

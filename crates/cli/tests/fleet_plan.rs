@@ -1,14 +1,13 @@
 //! `linerate fleet plan`: the timetable of a description, and its errors.
 
-mod support;
-
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use crate::support;
+use crate::support::document::{array, number, text};
+use crate::support::process::run;
+use crate::support::{Scratch, linerate};
 use serde_json::{Value, json};
-use support::document::{array, number, text};
-use support::process::run;
-use support::{Scratch, linerate};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/fleet/mesh.json");
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);

@@ -2,13 +2,12 @@
 //!
 //! Three hosts, each in a network namespace: the attacker and the victim are behind different interfaces of the server.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support;
+use crate::support::namespace::Namespace;
+use crate::support::process::{Process, run};
 use serde_json::Value;
-use support::namespace::Namespace;
-use support::process::{Process, run};
 
 const LIMIT: Duration = Duration::from_secs(300);
 const ATTACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/forged_sources/attack.py");

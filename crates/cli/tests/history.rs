@@ -1,13 +1,11 @@
 //! Tests of `linerate history`, and of the records of measuring commands.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::process::{FinishedChild, run};
+use crate::support::{Scratch, Server, free_port, linerate};
 use serde_json::Value;
-use support::process::{FinishedChild, run};
-use support::{Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -1,14 +1,12 @@
 //! Tests of `linerate path --hops` on emulated routes: what is found at which hop.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::document::{array, number, text};
+use crate::support::lab::{OwnPath, lab_command};
+use crate::support::process::{result, run};
+use crate::support::{Scratch, linerate};
 use serde_json::Value;
-use support::document::{array, number, text};
-use support::lab::{OwnPath, lab_command};
-use support::process::{result, run};
-use support::{Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -1,16 +1,14 @@
 //! Tests of `linerate doctor --check`, and of changes on hosts that lack something.
 
-mod support;
-
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::document::array;
+use crate::support::namespace::Namespace;
+use crate::support::process::run;
+use crate::support::{Scratch, linerate};
 use serde_json::{Value, json};
-use support::document::array;
-use support::namespace::Namespace;
-use support::process::run;
-use support::{Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -1,15 +1,13 @@
 //! Tests of the host side of a verdict: busy processors, and a rate limit in the sender's own queue, over real network
 //! namespaces.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::document::{array, text};
+use crate::support::namespace::Namespace;
+use crate::support::process::{FinishedChild, Process, eventually, run};
 use serde_json::Value;
-use support::document::{array, text};
-use support::namespace::Namespace;
-use support::process::{FinishedChild, Process, eventually, run};
 
 const LIMIT: Duration = Duration::from_secs(300);
 const PORT: u16 = 5201;

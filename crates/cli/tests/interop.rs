@@ -3,13 +3,12 @@
 //!
 //! `cargo xtask interop` runs all options, without a check of the figures.
 
-mod support;
-
+use crate::support;
+use crate::support::document::{array, count, number, text};
+use crate::support::figures::{Amount, Direction, RequestedTest, check};
+use crate::support::pairing::{PAIRINGS, Pair, Run};
+use crate::support::{Program, iperf3_has_oaep};
 use serde_json::Value;
-use support::document::{array, count, number, text};
-use support::figures::{Amount, Direction, RequestedTest, check};
-use support::pairing::{PAIRINGS, Pair, Run};
-use support::{Program, iperf3_has_oaep};
 
 /// Runs `arguments` with `-J` in all pairings, checks the figures, and calls `more`.
 fn matrix(arguments: &[&str], asked: RequestedTest, more: impl Fn(&Pair, &Value, &Value) + Sync) {
@@ -468,7 +467,7 @@ mod authentication {
 
     #[test]
     fn a_wrong_password_is_refused_and_does_not_end_a_one_off_server() {
-        use support::pairing::LIMIT;
+        use crate::support::pairing::LIMIT;
         let scratch = support::Scratch::new();
         let users = scratch.file("users.csv", USERS);
         let arguments = ["-1", "--use-pkcs1-padding", "--rsa-private-key-path", PRIVATE_KEY];

@@ -1,15 +1,13 @@
 //! Every document that `--json` prints is one that `linerate report -` shows, and a run one that `history import` reads.
 
-mod support;
-
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::support::process::run;
+use crate::support::{Scratch, Server, free_port, linerate};
 use linerate_documents::label::{DocumentKind, schema_identifier};
 use serde_json::Value;
-use support::process::run;
-use support::{Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -1,15 +1,14 @@
 //! Tests of the JSON keys: those of the stock iperf3 for the same options, with values of the same types, plus the keys
 //! of later versions. Only the top-level "linerate" is an extension.
 
-mod support;
-
 use std::collections::BTreeSet;
 
+use crate::support;
+use crate::support::document::key_paths;
+use crate::support::pairing::{LIMIT, PAIRINGS, Pair, Run, undisturbed};
+use crate::support::process::run;
+use crate::support::{Program, Server};
 use serde_json::Value;
-use support::document::key_paths;
-use support::pairing::{LIMIT, PAIRINGS, Pair, Run, undisturbed};
-use support::process::run;
-use support::{Program, Server};
 
 /// Keys that iperf3 3.13 to 3.21 added to 3.12's: a document with the second path has the first, too.
 const ADDED: &[(&str, &str)] = &[

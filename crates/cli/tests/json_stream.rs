@@ -1,14 +1,12 @@
 //! `--json-stream`: events of every measuring command while it measures, each on a line, and the document at the end.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::lab::measure_in_guest;
+use crate::support::process::{Process, run};
+use crate::support::{Scratch, Server, free_port, linerate};
 use serde_json::Value;
-use support::lab::measure_in_guest;
-use support::process::{Process, run};
-use support::{Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -1,16 +1,15 @@
 //! Tests of the lab as a process: real guests, in virtual time.
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support;
+use crate::support::document::{array, number, text};
+use crate::support::lab::{OwnPath, in_parallel, lab, lab_command};
+use crate::support::process::{Process, eventually, run};
+use crate::support::{Scratch, linerate};
 use serde_json::Value;
-use support::document::{array, number, text};
-use support::lab::{OwnPath, in_parallel, lab, lab_command};
-use support::process::{Process, eventually, run};
-use support::{Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

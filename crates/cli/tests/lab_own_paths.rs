@@ -1,15 +1,13 @@
 //! Paths without a file, traces, exports, and the guide for CI: real guests, in virtual time.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::lab::OwnPath;
+use crate::support::process::{FinishedChild, run};
+use crate::support::{Scratch, linerate};
 use serde_json::Value;
-use support::lab::OwnPath;
-use support::process::{FinishedChild, run};
-use support::{Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

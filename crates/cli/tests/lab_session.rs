@@ -2,8 +2,6 @@
 //! guest's kernel is mostly a script here, which behaves like a guest and leaves processes in sessions of their own,
 //! like a kernel in user mode; the last tests verify the same with the lab's own kernel.
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -11,6 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support;
+use crate::support::lab::OwnPath;
+use crate::support::process::{assert_some_within, eventually, send_signal};
+use crate::support::{Process, Scratch};
 use linerate_lab::job::{self, CommandEnd, GuestFrame, GuestMessage};
 use linerate_lab::plan::{GuestSizing, NEAR, PathPlan};
 use linerate_lab::session::{
@@ -19,9 +21,6 @@ use linerate_lab::session::{
 use linerate_lab::{frame, job::CommandEnd::Code};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::ByteCount;
-use support::lab::OwnPath;
-use support::process::{assert_some_within, eventually, send_signal};
-use support::{Process, Scratch};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -90,7 +89,7 @@ impl FakeKernel {
     /// Starts a separate process that runs a session.
     fn tool(&self, containment: ProcessContainment) -> Process {
         let mut command = Command::new(std::env::current_exe().expect("this test"));
-        command.args(["--exact", "tool", "--ignored", "--nocapture"]);
+        command.args(["--exact", "lab_session::tool", "--ignored", "--nocapture"]);
         command.env("LAB_SESSION_KERNEL", &self.kernel).env("TMPDIR", self.folder.path(""));
         command.env("LAB_SESSION_CONTAINMENT", format!("{containment:?}"));
         Process::start(command)

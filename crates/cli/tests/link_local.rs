@@ -1,15 +1,13 @@
 //! Measurements between link-local IPv6 addresses, each of which is unique on its interface only.
 
-mod support;
-
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::document::{count, text};
+use crate::support::iperf3;
+use crate::support::namespace::Namespace;
+use crate::support::process::{FinishedChild, Process, eventually, run};
 use serde_json::Value;
-use support::document::{count, text};
-use support::iperf3;
-use support::namespace::Namespace;
-use support::process::{FinishedChild, Process, eventually, run};
 
 const LIMIT: Duration = Duration::from_secs(120);
 const LINERATE: &str = env!("CARGO_BIN_EXE_linerate");

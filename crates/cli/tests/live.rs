@@ -1,12 +1,10 @@
 //! Tests of the live picture in a terminal (tmux): the screen in the middle of a run, and what every end leaves behind.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
-use support::process::{eventually, run};
-use support::{Scratch, Server, free_port, linerate};
+use crate::support::process::{eventually, run};
+use crate::support::{Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(60);
 

@@ -1,15 +1,13 @@
 //! Tests of `linerate load` against all kinds of servers, and in the lab, where formulas give the expected results.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::document::{array, number, text};
+use crate::support::lab::{OwnPath, in_parallel, lab, lab_command};
+use crate::support::process::{eventually, run};
+use crate::support::{Process, Program, Scratch, Server, free_port, linerate};
 use serde_json::Value;
-use support::document::{array, number, text};
-use support::lab::{OwnPath, in_parallel, lab, lab_command};
-use support::process::{eventually, run};
-use support::{Process, Program, Scratch, Server, free_port, linerate};
 
 /// Longest wall time of one run on a busy host.
 const LIMIT: Duration = Duration::from_secs(300);

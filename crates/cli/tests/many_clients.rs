@@ -1,18 +1,15 @@
 //! Tests of many clients at once on one port, and of their isolation.
 
-mod support;
-#[path = "support/wire.rs"]
-mod wire;
-
 use std::io::{Read, Write};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use support::document::{count, text};
-use support::pairing::LIMIT;
-use support::process::{assert_some_within, eventually, run};
-use support::{FinishedChild, Process, Program, Server};
-use wire::{Holdings, PeerMessage, state};
+use crate::support::document::{count, text};
+use crate::support::pairing::LIMIT;
+use crate::support::process::{assert_some_within, eventually, run};
+use crate::support::wire;
+use crate::support::wire::{Holdings, PeerMessage, state};
+use crate::support::{FinishedChild, Process, Program, Server};
 
 /// Time limit of a crowd on a small host: less than the 400 s that two hundred tests of two seconds take one by one.
 const CROWD_LIMIT: Duration = Duration::from_secs(350);

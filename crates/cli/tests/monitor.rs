@@ -1,14 +1,12 @@
 //! `linerate monitor`: tests and probes at their times, what it does not measure and why, and alerts.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::process::{Process, run};
+use crate::support::server::free_port;
+use crate::support::{Program, Scratch, Server, linerate};
 use serde_json::Value;
-use support::process::{Process, run};
-use support::server::free_port;
-use support::{Program, Scratch, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

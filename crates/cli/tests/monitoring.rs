@@ -1,11 +1,7 @@
 //! Rules for Prometheus and the dashboard for Grafana, with Prometheus itself.
 
-mod support;
-
 #[path = "../../export/tests/support/diagnosis.rs"]
 mod diagnosis;
-#[path = "export/results.rs"]
-mod results;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,14 +9,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::fleet_results::result;
+use crate::support::process::{Process, eventually, run};
+use crate::support::{Scratch, free_port, linerate};
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_history::result_log::ResultLog;
 use linerate_model::diagnosis::Cause;
 use linerate_sys::clock::realtime_now;
-use results::result;
 use serde_json::Value;
-use support::process::{Process, eventually, run};
-use support::{Scratch, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

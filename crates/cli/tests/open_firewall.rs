@@ -1,13 +1,12 @@
 //! `serve --open-firewall` in a network namespace with a strict rule set: the port is closed however the server ends.
 
-mod support;
-
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use support::Process;
-use support::process::eventually;
+use crate::support;
+use crate::support::Process;
+use crate::support::process::eventually;
 
 const LIMIT: Duration = Duration::from_secs(300);
 /// Rule set of a host that accepts nothing else.

@@ -4,15 +4,13 @@
 //! They run over loopback and, where results must be exact, in the lab. `path_lab` compares all paths of the library
 //! with their emulated properties.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::document::{array, count, number, text};
+use crate::support::lab::{OwnPath, lab_command};
+use crate::support::process::{assert_some_within, eventually, run};
+use crate::support::{Process, Program, Server, free_port, linerate};
 use serde_json::Value;
-use support::document::{array, count, number, text};
-use support::lab::{OwnPath, lab_command};
-use support::process::{assert_some_within, eventually, run};
-use support::{Process, Program, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -5,16 +5,14 @@
 //!
 //! With `LINERATE_PATH_TABLE=FILE`, the table of all figures is written to that file as Markdown.
 
-mod support;
-
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use crate::support::document::{array, number, text};
+use crate::support::lab::{OwnPath, in_parallel, lab_command};
+use crate::support::linerate;
+use crate::support::process::{result, run};
 use serde_json::Value;
-use support::document::{array, number, text};
-use support::lab::{OwnPath, in_parallel, lab_command};
-use support::linerate;
-use support::process::{result, run};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -286,7 +284,7 @@ fn publish(compared: &[Compared]) {
                     properties (\"true\") next to the result of one run of `linerate path`. The true round trip is that of a \
                     packet of 84 bytes; capacities are those of the IP layer, through the policer where there is one, \
                     before other traffic takes its share. Made by `LINERATE_PATH_TABLE=docs/path.md cargo test -p \
-                    linerate-cli --test path_lab`, which also checks the bounds; with `-- --ignored` it \
+                    linerate-cli --test cli path_lab::`, which also checks the bounds; with `-- --ignored` it \
                     goes through the whole library.\n\n| path | RTT true ms | RTT ms | \
                     MTU up | true up Mbit/s | up Mbit/s | true loss % | loss % | MTU down | true down Mbit/s | down \
                     Mbit/s | true loss % | loss % |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"

@@ -1,13 +1,12 @@
 //! `linerate pscheduler`: the methods of both plug-ins as pScheduler calls them, and the command lines of its iperf3 tool.
 
-mod support;
-
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::support;
+use crate::support::process::{FinishedChild, Process, run};
+use crate::support::{Program, Scratch, Server, free_port, linerate};
 use serde_json::{Value, json};
-use support::process::{FinishedChild, Process, run};
-use support::{Program, Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

@@ -1,14 +1,13 @@
 //! `linerate test --quic` against a server on this host.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support;
+use crate::support::document::{array, count, number, text};
+use crate::support::process::run;
+use crate::support::{Server, linerate};
 use serde_json::Value;
-use support::document::{array, count, number, text};
-use support::process::run;
-use support::{Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

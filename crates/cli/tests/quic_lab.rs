@@ -2,14 +2,12 @@
 //!
 //! Processing takes no virtual time: `cli/quic` has the cost of a full processor, over loopback.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::document::{array, number, text};
+use crate::support::lab::{OwnPath, in_parallel, lab, lab_command};
+use crate::support::process::run;
 use serde_json::Value;
-use support::document::{array, number, text};
-use support::lab::{OwnPath, in_parallel, lab, lab_command};
-use support::process::run;
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -3,17 +3,15 @@
 //!
 //! goresponsiveness is in no registry: `LINERATE_NETWORK_QUALITY` names its program (`go build networkQuality.go`).
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::document::{array, count, number, text};
+use crate::support::process::{eventually, run};
+use crate::support::{Process, Server, free_port, linerate};
 use serde_json::Value;
-use support::document::{array, count, number, text};
-use support::process::{eventually, run};
-use support::{Process, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(90);
 
@@ -241,7 +239,7 @@ impl GoServer {
 }
 
 #[test]
-#[ignore = "long: needs go; cargo test -p linerate-cli --test responsiveness -- --ignored"]
+#[ignore = "long: needs go; cargo test -p linerate-cli --test cli responsiveness:: -- --ignored"]
 fn a_server_of_the_go_standard_library_is_measured() {
     let server = GoServer::start(&[]);
     let document = run(load(&format!("{}/config", server.url), &server.pin, &["--json"]), LIMIT).expect_code(0).json();
@@ -264,7 +262,7 @@ fn a_server_of_the_go_standard_library_is_measured() {
 
 /// Not in a registry: the factor between the programs is in docs/responsiveness.md, over a shaped link.
 #[test]
-#[ignore = "long: needs goresponsiveness in LINERATE_NETWORK_QUALITY; cargo test -p linerate-cli --test responsiveness -- --ignored"]
+#[ignore = "long: needs goresponsiveness in LINERATE_NETWORK_QUALITY; cargo test -p linerate-cli --test cli responsiveness:: -- --ignored"]
 fn goresponsiveness_measures_both_directions_of_a_linerate() {
     let program = std::env::var("LINERATE_NETWORK_QUALITY").expect("LINERATE_NETWORK_QUALITY names the program");
     let server = ResponsivenessServer::start(&[]);

@@ -1,14 +1,12 @@
 //! Tests of `linerate rfc6349` on an emulated path, against a stock iperf3, and without a server.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::document::{array, number, text};
+use crate::support::lab::lab_command;
+use crate::support::process::run;
+use crate::support::{Program, Server, linerate};
 use serde_json::Value;
-use support::document::{array, number, text};
-use support::lab::lab_command;
-use support::process::run;
-use support::{Program, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

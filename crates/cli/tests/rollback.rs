@@ -1,18 +1,16 @@
 //! Tests of `linerate rollback`, and of processes that change a host and are killed, lose their terminal, or hang. Each
 //! test has its own network namespace; the one in the lab's guest changes that guest.
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::support::document::{array, text};
+use crate::support::lab::lab;
+use crate::support::namespace::{Namespace, unshare};
+use crate::support::process::{FinishedChild, Process, eventually, run, send_signal};
+use crate::support::{Scratch, linerate};
 use serde_json::{Value, json};
-use support::document::{array, text};
-use support::lab::lab;
-use support::namespace::{Namespace, unshare};
-use support::process::{FinishedChild, Process, eventually, run, send_signal};
-use support::{Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 const SETTING: &str = "net.ipv4.tcp_rmem";

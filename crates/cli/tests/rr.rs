@@ -1,14 +1,12 @@
 //! Tests of `linerate rr`: all kinds over loopback, an emulated path, and servers that cannot answer.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::document::{array, number, text};
+use crate::support::lab::lab_command;
+use crate::support::process::run;
+use crate::support::{Program, Scratch, Server, free_port, linerate};
 use serde_json::Value;
-use support::document::{array, number, text};
-use support::lab::lab_command;
-use support::process::run;
-use support::{Program, Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

@@ -1,15 +1,13 @@
 //! Server behind NAT that dials out to a waiting client.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::Scratch;
+use crate::support::document::{array, number, text};
+use crate::support::namespace::Namespace;
+use crate::support::process::{FinishedChild, Process, eventually, run};
 use serde_json::Value;
-use support::Scratch;
-use support::document::{array, number, text};
-use support::namespace::Namespace;
-use support::process::{FinishedChild, Process, eventually, run};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

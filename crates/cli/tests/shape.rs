@@ -1,18 +1,16 @@
 //! Tests of `linerate shape` on a host: installed shapers, foreign configuration, and complete restoration.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::Scratch;
+use crate::support::document::{array, number, text};
+use crate::support::namespace::Namespace;
+use crate::support::pairing::undisturbed;
+use crate::support::process::{FinishedChild, Process, eventually, run, send_signal};
 use serde_json::Value;
-use support::Scratch;
-use support::document::{array, number, text};
-use support::namespace::Namespace;
-use support::pairing::undisturbed;
-use support::process::{FinishedChild, Process, eventually, run, send_signal};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

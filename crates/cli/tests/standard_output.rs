@@ -1,16 +1,14 @@
 //! Failed writes to standard output: every command reports them.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::PipeWriter;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use support::lab::measure_in_guest;
-use support::process::run;
-use support::{Program, Scratch, Server, linerate};
+use crate::support::lab::measure_in_guest;
+use crate::support::process::run;
+use crate::support::{Program, Scratch, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

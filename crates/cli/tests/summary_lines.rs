@@ -1,14 +1,12 @@
 //! The output that is read: at most twelve lines that fit, for every command that ends in a result.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
-use support::lab::measure_in_guest;
-use support::process::{Process, run};
-use support::script::ScriptOutput;
-use support::{Scratch, Server, free_port, linerate};
+use crate::support::lab::measure_in_guest;
+use crate::support::process::{Process, run};
+use crate::support::script::ScriptOutput;
+use crate::support::{Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(600);
 

@@ -1,13 +1,12 @@
 //! Tests of the diagnosis of each run of `linerate test`, which has no path measurement.
 
-mod support;
-
+use crate::support;
+use crate::support::document::{array, text};
+use crate::support::lab::lab;
+use crate::support::process::run;
+use crate::support::{Program, Server, linerate};
 use serde_json::Value;
 use std::time::Duration;
-use support::document::{array, text};
-use support::lab::lab;
-use support::process::run;
-use support::{Program, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

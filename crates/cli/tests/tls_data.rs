@@ -1,14 +1,12 @@
 //! `linerate test --tls-data`: payload in TLS to its end, over loopback.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::document::{array, count, number, text};
+use crate::support::process::run;
+use crate::support::{Program, Scratch, Server, free_port, linerate};
 use serde_json::Value;
-use support::document::{array, count, number, text};
-use support::process::run;
-use support::{Program, Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

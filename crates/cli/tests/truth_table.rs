@@ -4,12 +4,10 @@
 //! A row agrees when its goodput is within 10 % of the published one. Otherwise the row has a reason, and bounds from a
 //! formula or from the path. `cargo xtask truth` writes docs/truth-table.md.
 
-mod support;
-
 use std::fmt::Write as _;
 
+use crate::support::lab::{in_parallel, lab, lab_iperf3};
 use serde_json::Value;
-use support::lab::{in_parallel, lab, lab_iperf3};
 
 /// Transfer of the table: 8 s of which the first 2 are omitted.
 const TIME: &[&str] = &["-t", "8", "-O", "2"];

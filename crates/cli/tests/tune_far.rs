@@ -1,18 +1,16 @@
 //! Tests of the far host of `linerate tune`: its linerate, driven over standard input and output, in network namespaces
 //! of these tests.
 
-mod support;
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use crate::support::document::{array, text};
+use crate::support::namespace::Namespace;
+use crate::support::process::{eventually, run, send_signal};
+use crate::support::{Scratch, linerate};
 use serde_json::{Value, json};
-use support::document::{array, text};
-use support::namespace::Namespace;
-use support::process::{eventually, run, send_signal};
-use support::{Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 const SETTING: &str = "net.ipv4.tcp_rmem";

@@ -1,17 +1,15 @@
 //! Tests of `linerate watch` on this host: documents, metrics, an unprivileged view, and the full screen on a
 //! pseudo-terminal.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::support::linerate;
+use crate::support::process::{Process, eventually, run};
 use serde_json::Value;
-use support::linerate;
-use support::process::{Process, eventually, run};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -1,13 +1,11 @@
 //! Tests of `linerate watch` on emulated paths with a known limit.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::lab::lab_command;
+use crate::support::linerate;
+use crate::support::process::run;
 use serde_json::Value;
-use support::lab::lab_command;
-use support::linerate;
-use support::process::run;
 
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(300);
 

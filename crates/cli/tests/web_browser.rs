@@ -3,14 +3,12 @@
 //! Without Node.js or Chromium this fails with the installation command: `packaging/prerequisites.sh test`. Pictures of the page
 //! are stored in `LINERATE_SCREENSHOTS`, else below `target`.
 
-mod support;
-
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Scratch, Server, free_port, linerate};
+use crate::support::{Scratch, Server, free_port, linerate};
 
 fn serve(scratch: &Scratch, arguments: &[&str]) -> (Server, u16) {
     let (port, web) = (free_port(), free_port());

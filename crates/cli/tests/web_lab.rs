@@ -1,13 +1,11 @@
 //! Figures of the web page on an emulated path, next to those of `linerate test` on the same path.
 
-mod support;
-
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::linerate;
+use crate::support::process::run;
 use serde_json::Value;
-use support::linerate;
-use support::process::run;
 
 const LIMIT: Duration = Duration::from_secs(300);
 const BROWSER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/web_lab/browser.py");

@@ -1,15 +1,16 @@
 //! A server under the worst mix of sessions that its clients may hold: memory, processor time, and other clients meanwhile.
 
-mod support;
-#[path = "support/wire.rs"]
-mod wire;
-
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support;
+use crate::support::Server;
+use crate::support::process::eventually;
+use crate::support::wire;
+use crate::support::wire::{Control, Holdings, PeerMessage, state};
 use linerate_sys::net::{self, ConnectOptions};
 use linerate_sys::process;
 use linerate_units::{ByteCount, TypeOfService};
@@ -19,9 +20,6 @@ use linerate_wire::probe::{
     RecordDetail, ReflectorOpened, StreamNumber, StreamRequest,
 };
 use linerate_wire::stamp::{SenderPacket, SessionIdentifier, StampTimestamp, TimestampFormat};
-use support::Server;
-use support::process::eventually;
-use wire::{Control, Holdings, PeerMessage, state};
 
 /// Memory of the whole server, in KiB.
 const MAX_MEMORY: u64 = 256 << 10;

@@ -1,13 +1,11 @@
 //! Latest results as Prometheus reads them.
 
-mod support;
-
 use std::collections::HashSet;
 
+use crate::support::{any_result, diagnosis, result};
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_export::{Exposition, LatestResults, archive_document};
 use proptest::prelude::*;
-use support::{any_result, diagnosis, result};
 
 fn page(results: &[FleetResult]) -> String {
     let mut latest = LatestResults::default();

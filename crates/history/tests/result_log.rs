@@ -1,15 +1,13 @@
 //! Log of results: what is appended is read once, in order, also after a cut and by a receiver that was away.
 
-mod support;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::support::Scratch;
 use linerate_documents::fleet_result::FleetResult;
 use linerate_history::result_log::{ResultLog, ResultReceiver};
 use linerate_units::WallTime;
-use support::Scratch;
 
 const DAY: u64 = 24 * 3600;
 

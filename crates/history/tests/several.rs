@@ -1,14 +1,12 @@
 //! Several threads and several processes at once.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use crate::support::{Scratch, own_binary, run};
 use linerate_history::{History, RunFilter, RunReference};
-use support::{Scratch, own_binary, run};
 
 const WRITER_COUNT: u64 = 4;
 const RUNS_PER_WRITER: u64 = 15;
@@ -44,7 +42,7 @@ fn concurrent_processes_lose_no_run() {
     let file = scratch.file("history.sqlite");
     let children: Vec<_> = (0..WRITER_COUNT)
         .map(|_| {
-            let mut command = own_binary("child_that_writes");
+            let mut command = own_binary("several::child_that_writes");
             command.env("HISTORY_FILE", &file).stdout(Stdio::null()).stderr(Stdio::piped());
             command.spawn().expect("a process")
         })
@@ -73,7 +71,7 @@ fn a_killed_process_leaves_whole_runs() {
     let file = scratch.file("history.sqlite");
     let first = History::open(&file).expect("opened").add(&run("first", 0, 1e9)).expect("added");
     for _ in 0..5 {
-        let mut command = own_binary("child_that_writes");
+        let mut command = own_binary("several::child_that_writes");
         command.env("HISTORY_FILE", &file).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().expect("a process");
         let before = History::open_existing(&file).expect("opened").list(&RunFilter::default()).expect("listed").len();

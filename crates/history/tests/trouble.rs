@@ -1,11 +1,9 @@
 //! Disks that are full or read-only, and damaged or foreign files. No stored run is lost.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 
+use crate::support::{Scratch, as_process, large, run, with_own_mounts};
 use linerate_history::{History, HistoryError, RunFilter};
-use support::{Scratch, as_process, large, run, with_own_mounts};
 
 /// Samples of a run of about a megabyte.
 const MEGABYTE: usize = 120_000;
@@ -18,7 +16,7 @@ fn place() -> Option<PathBuf> {
 fn a_full_disk_loses_no_run() {
     let scratch = Scratch::new();
     let prepare = "mount -t tmpfs -o size=7m none \"$HISTORY_PLACE\"";
-    let mut command = with_own_mounts(prepare, "child_on_a_small_disk");
+    let mut command = with_own_mounts(prepare, "trouble::child_on_a_small_disk");
     let text = as_process(&mut command, &[("HISTORY_PLACE", scratch.folder())]);
     assert!(text.contains("1 passed"), "the child did not run: {text}");
 }
@@ -64,7 +62,7 @@ fn a_read_only_medium_can_be_read() {
     let file = scratch.file("history.sqlite");
     History::open(&file).expect("opened").add(&run("old", 0, 1e9)).expect("added");
     let prepare = "mount --bind \"$HISTORY_PLACE\" \"$HISTORY_PLACE\" && mount -o remount,bind,ro \"$HISTORY_PLACE\"";
-    let mut command = with_own_mounts(prepare, "child_on_a_read_only_medium");
+    let mut command = with_own_mounts(prepare, "trouble::child_on_a_read_only_medium");
     let text = as_process(&mut command, &[("HISTORY_PLACE", scratch.folder())]);
     assert!(text.contains("1 passed"), "the child did not run: {text}");
 }

@@ -2,13 +2,12 @@
 
 #[path = "support/relay.rs"]
 mod relay;
-mod support;
 
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::support::{NatsServers, eventually};
 use linerate_nats::{Delivery, FleetTask, MemberRecord, NatsError, NatsFleet, NatsSettings, TaskQueue, TaskTime};
 use relay::Relay;
-use support::{NatsServers, eventually};
 
 const LIVENESS: Duration = Duration::from_secs(2);
 

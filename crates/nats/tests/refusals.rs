@@ -1,12 +1,11 @@
 //! Connections that servers refuse, each with its reason and remedy.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::support;
+use crate::support::{NatsServers, certificates};
 use linerate_nats::{NatsError, NatsFleet, NatsLogin, NatsSettings};
-use support::{NatsServers, certificates};
 
 fn refusal(settings: &NatsSettings) -> String {
     let error = NatsFleet::connect(settings).expect_err("refused");

@@ -1,14 +1,12 @@
 //! Results while each server of a cluster is killed in turn: none lost, none twice.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::support::{Folder, NatsServers, eventually};
 use linerate_nats::{Delivery, NatsFleet, NatsSettings, Publisher, ResultFile};
-use support::{Folder, NatsServers, eventually};
 
 /// Results that are stored between two events.
 const STEP: usize = 60;

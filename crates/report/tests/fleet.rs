@@ -1,7 +1,6 @@
 //! Reports of a fleet: the cells of the matrix, the hosts that faults have in common, and a page that is harmless.
 
-mod runs;
-
+use crate::runs;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};

@@ -1,7 +1,5 @@
 //! Rebuilds captured documents of iperf3 3.21 from events and compares them byte by byte.
 
-mod support;
-
 use core::time::Duration;
 
 use linerate_model::event::TestEvent;
@@ -13,7 +11,8 @@ use linerate_report::iperf3_json::{Iperf3Document, Iperf3EventStream, OrderedVal
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, SegmentCount, WallTime};
 use serde_json::Value;
 
-use support::micros;
+use crate::support;
+use crate::support::micros;
 
 /// Events from which iperf3 produced `document`.
 fn events_of(document: &Value) -> Vec<TestEvent> {

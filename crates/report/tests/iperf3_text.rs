@@ -1,7 +1,5 @@
 //! Prints captured texts of iperf3 again from events and compares them character by character.
 
-mod support;
-
 use linerate_model::event::TestEvent;
 use linerate_model::report::{FarReport, FileReport, ServerOutput, TestTermination};
 use linerate_model::stream::EndpointRole;
@@ -9,7 +7,8 @@ use linerate_report::iperf3_text::{Iperf3Renderer, TextOptions};
 use linerate_units::iperf3::UnitFormat;
 use linerate_units::{ByteCount, PacketCount};
 
-use support::captured::Captured;
+use crate::support;
+use crate::support::captured::Captured;
 
 fn rendered(captured: &Captured) -> String {
     let mut renderer = Iperf3Renderer::new(TextOptions {

@@ -1,7 +1,6 @@
 //! The report as HTML, checked without a browser; `tests/browser` checks it with one.
 
-mod runs;
-
+use crate::runs;
 use core::fmt::Write as _;
 
 use aws_lc_rs::digest::{SHA256, digest};

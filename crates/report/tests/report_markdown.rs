@@ -1,7 +1,6 @@
 //! The report in Markdown.
 
-mod runs;
-
+use crate::runs;
 use linerate_documents::run::RunResult;
 use linerate_model::diagnosis::{Cause, GoodputEstimate};
 use linerate_report::markdown;

@@ -1,7 +1,6 @@
 //! The report for a terminal.
 
-mod runs;
-
+use crate::runs;
 use linerate_documents::run::{RunDocument, RunResult};
 use linerate_model::diagnosis::{Confidence, TuneScope};
 use linerate_model::load::{LatencyClass, ProbeClass};

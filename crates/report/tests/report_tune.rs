@@ -1,7 +1,6 @@
 //! Reports of runs that change hosts.
 
-mod runs;
-
+use crate::runs;
 use linerate_documents::run::{RunDocument, RunResult};
 use linerate_documents::tune::TuneDocument;
 use linerate_report::presentation::{ChartPlot, Presentation, ReportTable, TableCell, present};

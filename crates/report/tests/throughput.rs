@@ -1,7 +1,6 @@
 //! Terminal output of `linerate test`, and the document of `--json`.
 
-mod support;
-
+use crate::support;
 use core::time::Duration;
 use linerate_model::direction::Direction;
 

@@ -1,8 +1,6 @@
 //! Bounds of the judge's error rates and of its power, by simulation. `cargo xtask simulate` has more runs of more cells.
 
-mod simulation;
-
-use simulation::{MAX_FALSE_KEEP, MAX_ROLLED_BACK_GAIN, MIN_POWER, Noise, SimulatedPath, TrueEffect, rates};
+use crate::simulation::{MAX_FALSE_KEEP, MAX_ROLLED_BACK_GAIN, MIN_POWER, Noise, SimulatedPath, TrueEffect, rates};
 
 /// Standard errors by which a simulated rate may exceed its bound.
 fn is_within(rate: f64, bound: f64, runs: u32) -> bool {

@@ -1,22 +1,12 @@
 //! The controller on a simulated variable link: both laws compared, with bounds.
 
 #![expect(clippy::disallowed_macros, clippy::print_stdout, reason = "the test prints a table")]
-#![allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "milliseconds"
-)]
-
-#[path = "simulation/driver.rs"]
-mod driver;
-#[allow(dead_code, reason = "shared with verify.rs")]
-mod simulation;
 
 use linerate_model::direction::Direction;
 use std::time::Duration;
 
-use driver::{SimulationOutcome, SimulationScenario, megabits, run};
+use crate::simulation::driver::{SimulationOutcome, SimulationScenario, megabits, run};
+use crate::simulation::{SimulatedLink, bytes, constant, steps, wobble};
 use linerate_analysis::statistics::{SeededRandom, SignedDifference};
 use linerate_shape::autorate::{
     AutorateBounds, AutorateLogLine, ControlLaw, ControllerInput, ControllerOutput, ControllerSettings,
@@ -24,7 +14,6 @@ use linerate_shape::autorate::{
 };
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 use proptest::prelude::*;
-use simulation::{SimulatedLink, bytes, constant, steps, wobble};
 
 const SECONDS: usize = 120;
 

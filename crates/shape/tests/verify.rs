@@ -1,21 +1,12 @@
 //! The judge: each silent failure of a shaper, with a case that triggers it and one that does not; and the search for
 //! the highest rates, on the simulated link.
 
-#![allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "milliseconds"
-)]
-
-#[allow(dead_code, reason = "shared with autorate.rs")]
-mod simulation;
-
 use linerate_model::address_family::AddressFamily;
 use linerate_model::diagnosis::Confidence;
 use linerate_model::direction::Direction;
 use std::time::Duration;
 
+use crate::simulation::{SimulatedLink, constant};
 use linerate_analysis::latency_under_load::{InterfaceTraffic, LatencyClass, LatencyGrade};
 use linerate_analysis::statistics::{SampleSummary, SeededRandom, percentile};
 use linerate_model::load::PhaseKind;
@@ -27,7 +18,6 @@ use linerate_shape::verify::{
     ReadBackDifference, ShaperEvidence, ShaperRequirements, ShaperVerdict, TreeCounters, verify,
 };
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio};
-use simulation::{SimulatedLink, constant};
 
 const CLASSES: [LatencyClass; 4] =
     [LatencyClass::Icmp, LatencyClass::UdpBestEffort, LatencyClass::UdpExpeditedForwarding, LatencyClass::TcpInfo];

@@ -1,10 +1,8 @@
 //! The conversation as captured from iperf3, and both machines with each other, in virtual time.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{
+use crate::common::{
     CLIENT_RESULTS, COOKIE, Client, ClientStep, PARAMETERS, SERVER_RESULTS, Server, ServerStep, at, entropy, results,
 };
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};

@@ -1,11 +1,11 @@
 //! Peers that violate the protocol, on both sides: every byte at every step, every end of the connection at every step,
 //! delays at every step, and the documents of the known vulnerabilities.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{CLIENT_RESULTS, COOKIE, Client, ClientStep, PARAMETERS, SERVER_RESULTS, Server, ServerStep, at, results};
+use crate::common::{
+    CLIENT_RESULTS, COOKIE, Client, ClientStep, PARAMETERS, SERVER_RESULTS, Server, ServerStep, at, results,
+};
 use linerate_units::{ByteCount, MonotonicTime};
 use linerate_wire::ControlDeadlines;
 use linerate_wire::client;

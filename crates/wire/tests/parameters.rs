@@ -1,10 +1,8 @@
 //! The parameters document: encoding, parsing, errors.
 
-mod common;
-
 use std::time::Duration;
 
-use common::PARAMETERS;
+use crate::common::PARAMETERS;
 use linerate_model::parameters::{CpuIndex, EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_units::{BitRate, BlockCount, ByteCount, FlowLabel, Mss, PacketCount, StreamCount, TypeOfService};
 use linerate_wire::error::ErrorCode;

@@ -1,10 +1,8 @@
 //! The results document: encoding, parsing, errors.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{CLIENT_RESULTS, SERVER_RESULTS};
+use crate::common::{CLIENT_RESULTS, SERVER_RESULTS};
 use linerate_model::report::{CpuUtilization, ServerOutput};
 use linerate_model::stream::StreamId;
 use linerate_units::{ByteCount, PacketCount, Ratio, SegmentCount, StreamCount};

@@ -1,5 +1,6 @@
 //! The one build: every test program, and the program under test.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -15,7 +16,7 @@ pub(super) struct BuiltTests {
     pub(super) linerate: Option<PathBuf>,
 }
 
-/// Test program of one target.
+/// Test program of one target, or the tests of one module of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TestSuite {
     /// `sys` for the unit tests of `crates/sys`, `cli/shape` for `crates/cli/tests/shape.rs`.
@@ -23,6 +24,16 @@ pub(super) struct TestSuite {
     pub(super) program: PathBuf,
     /// Folder of the package, in which cargo starts tests.
     pub(super) folder: PathBuf,
+    /// Names of its tests, when other suites are in the same program; empty for a whole program.
+    pub(super) tests: Vec<String>,
+}
+
+impl TestSuite {
+    /// Arguments that select its tests.
+    pub(super) fn selection(&self) -> Vec<&str> {
+        let exact = (!self.tests.is_empty()).then_some("--exact");
+        exact.into_iter().chain(self.tests.iter().map(String::as_str)).collect()
+    }
 }
 
 /// Builds the tests of these packages, or of the workspace.
@@ -39,7 +50,38 @@ pub(super) fn build(packages: &[String]) -> Result<BuiltTests> {
     let messages = text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>();
     let messages = messages.context("cannot parse the output of cargo")?;
     let linerate = messages.iter().find_map(|message| program(message, false).filter(|_| is_linerate(message)));
-    Ok(BuiltTests { suites: messages.iter().filter_map(suite).collect(), linerate })
+    let mut suites = Vec::new();
+    for message in &messages {
+        match suite(message) {
+            Some(suite) if is_of_modules(message) => suites.extend(suites_of_modules(&suite)?),
+            suite => suites.extend(suite),
+        }
+    }
+    Ok(BuiltTests { suites, linerate })
+}
+
+/// True for a program of which each module is a suite: `tests/main.rs` of a crate.
+fn is_of_modules(message: &Value) -> bool {
+    message["target"]["src_path"].as_str().is_some_and(|path| Path::new(path).ends_with("tests/main.rs"))
+}
+
+/// Suites in a program, which lists its tests.
+fn suites_of_modules(program: &TestSuite) -> Result<Vec<TestSuite>> {
+    let output = Command::new(&program.program).arg("--list").output();
+    let output = output.with_context(|| format!("cannot start {}", program.program.display()))?;
+    Ok(by_module(program, &String::from_utf8_lossy(&output.stdout)))
+}
+
+/// Sorts lines such as `shape::hosts::are_fair: test` by their first module.
+fn by_module(program: &TestSuite, list: &str) -> Vec<TestSuite> {
+    let mut modules: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for test in list.lines().filter_map(|line| line.strip_suffix(": test")) {
+        let module = test.split("::").next().unwrap_or(test);
+        modules.entry(module).or_default().push(test.to_owned());
+    }
+    let package = program.name.split('/').next().unwrap_or(&program.name);
+    let suite = |(module, tests)| TestSuite { name: format!("{package}/{module}"), tests, ..program.clone() };
+    modules.into_iter().map(suite).collect()
 }
 
 /// Returns the arguments of cargo that select the packages.
@@ -66,7 +108,7 @@ fn suite(message: &Value) -> Option<TestSuite> {
     let target = message["target"]["name"].as_str()?;
     let is_integration = message["target"]["kind"][0] == "test";
     let name = if is_integration { format!("{package}/{target}") } else { package.to_owned() };
-    Some(TestSuite { name, program, folder: folder.to_path_buf() })
+    Some(TestSuite { name, program, folder: folder.to_path_buf(), tests: Vec::new() })
 }
 
 #[cfg(test)]
@@ -91,6 +133,18 @@ mod tests {
         assert_eq!(names, [Some("cli".to_owned()), Some("cli/shape".to_owned())]);
         let suite = suite(&message("test", "shape", true)).expect("a suite");
         assert_eq!(suite.folder, Path::new("/somewhere/crates/cli"));
+    }
+
+    #[test]
+    fn modules_of_one_program_are_suites() {
+        let program = suite(&message("test", "cli", true)).expect("a suite");
+        assert!(program.selection().is_empty());
+        let list = "shape::hosts::are_fair: test\nlab::runs: test\nshape::ends: test\n\n3 tests, 0 benchmarks\n";
+        let suites = by_module(&program, list);
+        assert_eq!(suites.iter().map(|suite| &*suite.name).collect::<Vec<_>>(), ["cli/lab", "cli/shape"]);
+        assert_eq!(suites[1].selection(), ["--exact", "shape::hosts::are_fair", "shape::ends"]);
+        let path = |path: &str| is_of_modules(&json!({ "target": { "src_path": path } }));
+        assert!(path("/somewhere/crates/cli/tests/main.rs") && !path("/somewhere/crates/cli/src/main.rs"));
     }
 
     #[test]

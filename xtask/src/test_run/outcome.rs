@@ -88,7 +88,7 @@ pub(super) fn run_suite(suite: &TestSuite, options: &TestOptions) -> SuiteOutcom
 }
 
 fn run_both_parts(suite: &TestSuite, options: &TestOptions, outcome: &mut SuiteOutcome) -> Result<()> {
-    let (output, is_success) = run_program(suite, &[])?;
+    let (output, is_success) = run_program(suite, &suite.selection())?;
     outcome.add(&output, is_success);
     let ignored = ignored_tests(&output, counts(&output).ignored)?;
     let names = |class| ignored.iter().filter(move |test: &&IgnoredTest| test.class == class).map(|test| &*test.name);
@@ -242,7 +242,7 @@ mod tests {
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("the temporary folder is writable");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(&program, mode).expect("the file is ours");
-        TestSuite { name: name.to_owned(), program, folder }
+        TestSuite { name: name.to_owned(), program, folder, tests: Vec::new() }
     }
 
     #[test]

@@ -103,8 +103,12 @@ mod tests {
     use super::*;
 
     fn suites(names: &[&str]) -> Vec<TestSuite> {
-        let suite =
-            |name: &&str| TestSuite { name: (*name).to_owned(), program: PathBuf::new(), folder: PathBuf::new() };
+        let suite = |name: &&str| TestSuite {
+            name: (*name).to_owned(),
+            program: PathBuf::new(),
+            folder: PathBuf::new(),
+            tests: Vec::new(),
+        };
         names.iter().map(suite).collect()
     }
 

@@ -22,6 +22,7 @@ mod manifest;
 mod packaging;
 mod placeholders;
 mod pure_ring;
+mod test_modules;
 mod threat_model;
 
 use std::fmt;
@@ -52,6 +53,7 @@ const INVARIANTS: &[Invariant] = &[
     placeholders::INVARIANT,
     file_length::INVARIANT,
     crate_roots::INVARIANT,
+    test_modules::INVARIANT,
     lints::INVARIANT,
     machine_traces::INVARIANT,
     changelog::INVARIANT,

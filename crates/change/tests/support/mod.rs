@@ -1,5 +1,4 @@
 //! Hosts in memory, plans for them, and directories for their journals.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,10 +15,10 @@ use linerate_units::WallTime;
 
 /// A directory that is removed when dropped; in memory where possible, as these tests write much.
 #[derive(Debug)]
-pub struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let memory = Path::new("/dev/shm");
         let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
@@ -28,21 +27,21 @@ impl Scratch {
         Self(parent.join(name))
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    pub fn store(&self) -> ChangeStore {
+    pub(crate) fn store(&self) -> ChangeStore {
         ChangeStore::at(&self.0)
     }
 
     /// The journal of a set.
-    pub fn journal(&self, id: u64) -> PathBuf {
+    pub(crate) fn journal(&self, id: u64) -> PathBuf {
         self.0.join("changes").join(id.to_string()).join("journal")
     }
 
     /// A store with this journal as its only one.
-    pub fn with_journal(bytes: &[u8]) -> Self {
+    pub(crate) fn with_journal(bytes: &[u8]) -> Self {
         let scratch = Self::new();
         let journal = scratch.journal(1);
         std::fs::create_dir_all(journal.parent().expect("it has one")).expect("room");
@@ -57,10 +56,10 @@ impl Drop for Scratch {
     }
 }
 
-pub const FILE: &str = "/etc/sysctl.d/90-linerate.conf";
+pub(crate) const FILE: &str = "/etc/sysctl.d/90-linerate.conf";
 
 /// Targets of the host in memory: several settings, one of each other kind.
-pub fn target(number: usize) -> ChangeTarget {
+pub(crate) fn target(number: usize) -> ChangeTarget {
     let interface = || "eth0".to_owned();
     match number {
         0..=3 => ChangeTarget::Setting { key: format!("net.ipv4.key{number}") },
@@ -71,10 +70,10 @@ pub fn target(number: usize) -> ChangeTarget {
     }
 }
 
-pub const TARGETS: usize = 8;
+pub(crate) const TARGETS: usize = 8;
 
 /// A value that the target can have.
-pub fn value(target: &ChangeTarget, number: u8) -> String {
+pub(crate) fn value(target: &ChangeTarget, number: u8) -> String {
     match target {
         ChangeTarget::Queueing { interface } if number == 0 => {
             let _ = interface;
@@ -87,12 +86,12 @@ pub fn value(target: &ChangeTarget, number: u8) -> String {
     }
 }
 
-pub fn host() -> FakeHost {
+pub(crate) fn host() -> FakeHost {
     FakeHost::new((0..TARGETS).map(|number| (target(number), value(&target(number), 0))).collect())
 }
 
 /// A change of the target of that number; even ones are of one group, odd ones of another.
-pub fn change(number: usize, to: u8) -> HostChange {
+pub(crate) fn change(number: usize, to: u8) -> HostChange {
     let target = target(number);
     HostChange {
         to: value(&target, to),
@@ -105,20 +104,20 @@ pub fn change(number: usize, to: u8) -> HostChange {
 }
 
 /// A change of a device.
-pub fn device_change(target: ChangeTarget, to: &str) -> HostChange {
+pub(crate) fn device_change(target: ChangeTarget, to: &str) -> HostChange {
     HostChange { to: to.to_owned(), target, group: ChangeGroup::Device, ..change(0, 0) }
 }
 
-pub fn plan(changes: &[(usize, u8)]) -> ChangePlan {
+pub(crate) fn plan(changes: &[(usize, u8)]) -> ChangePlan {
     let changes = changes.iter().map(|(number, to)| change(*number, *to)).collect();
     ChangePlan { made_at: WallTime::from_unix(Duration::from_secs(1_795_161_279)), changes }
 }
 
-pub fn everything() -> ChangePlan {
+pub(crate) fn everything() -> ChangePlan {
     plan(&(0..TARGETS).map(|number| (number, 7)).collect::<Vec<_>>())
 }
 
-pub fn options() -> TrialOptions {
+pub(crate) fn options() -> TrialOptions {
     TrialOptions {
         purpose: "a test".to_owned(),
         linerate_version: "0.1.0".to_owned(),
@@ -127,20 +126,20 @@ pub fn options() -> TrialOptions {
     }
 }
 
-pub fn keep() -> KeepOptions {
+pub(crate) fn keep() -> KeepOptions {
     KeepOptions { file: Some(FILE.into()), evidence: "a test".to_owned(), warnings: vec!["none".to_owned()] }
 }
 
 /// Values and files of a host.
-pub fn state(host: &FakeHost) -> (BTreeMap<ChangeTarget, String>, BTreeMap<PathBuf, String>) {
+pub(crate) fn state(host: &FakeHost) -> (BTreeMap<ChangeTarget, String>, BTreeMap<PathBuf, String>) {
     (host.values(), host.files())
 }
 
 /// A host on which this process is killed at a write: before it, or after it.
-pub struct CrashingHost<'a> {
-    pub host: &'a FakeHost,
-    pub left: Cell<usize>,
-    pub after: bool,
+pub(crate) struct CrashingHost<'a> {
+    pub(crate) host: &'a FakeHost,
+    pub(crate) left: Cell<usize>,
+    pub(crate) after: bool,
 }
 
 impl CrashingHost<'_> {

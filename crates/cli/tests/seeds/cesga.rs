@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use crate::measure::{ceiling, goodput};
-use crate::table::{Row, Table};
+use super::measure::{ceiling, goodput};
+use super::table::{Row, Table};
 
 /// Loss of one packet in 36 000, which explains the slides' 256 Mbit/s by Mathis's formula with a constant of 1.
 const LOSS: f64 = 2.8e-5;

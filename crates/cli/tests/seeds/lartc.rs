@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use crate::measure::{mean, pings, typed};
-use crate::table::{Row, Table};
+use super::measure::{mean, pings, typed};
+use super::table::{Row, Table};
 
 /// Time in milliseconds to drain this number of packets at this rate in kbit/s.
 fn drain(packets: f64, kilobits: f64) -> f64 {

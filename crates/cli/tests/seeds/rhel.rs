@@ -1,7 +1,7 @@
 //! Guide to tuning TCP for high throughput: 10 Gbit/s over 117 ms, and 1 Gbit/s over 1.5 ms.
 
-use crate::measure::{arrived, ceiling, goodput, pings, retransmitted, transfer, typed};
-use crate::table::{Row, Table};
+use super::measure::{arrived, ceiling, goodput, pings, retransmitted, transfer, typed};
+use super::table::{Row, Table};
 
 /// Options of a transfer without slow start.
 const STEADY: &str = "-t 10 -O 4 -C cubic -Z -l 1M";

@@ -94,7 +94,7 @@ processing takes no time, and a sender that nothing slows down at 100 Gbit/s sto
 pub(crate) fn document(tables: &[Table]) -> String {
     let head = "# The seeds' experiments, reproduced\n\n\
         Written by `cargo xtask seeds`, which runs the commands of the second column as they stand; with `-J` appended for\n\
-        `iperf3`. The same rows are tests (`crates/cli/tests/seeds.rs`) that fail when a figure leaves its bounds. Everything\n\
+        `iperf3`. The same rows are tests (`crates/cli/tests/seeds`) that fail when a figure leaves its bounds. Everything\n\
         runs in the lab: a real Linux TCP stack (6.12 unless the kernel was built from another source) in virtual time.\n\
         The bounds come from formulas and from the path, not from earlier results; the same seed gives the same figures.\n";
     let tables = tables.iter().fold(head.to_owned(), |text, table| format!("{text}\n{}", table.text()));

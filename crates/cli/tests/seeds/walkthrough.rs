@@ -1,7 +1,7 @@
 //! Walkthrough of iperf3: a constant window of 2.48 MB, and `-w`.
 
-use crate::measure::{arrived, ceiling, goodput, largest_window, retransmitted, transfer};
-use crate::table::{Row, Table};
+use super::measure::{arrived, ceiling, goodput, largest_window, retransmitted, transfer};
+use super::table::{Row, Table};
 
 /// Constant window without loss.
 pub(crate) fn frozen_window() -> Table {

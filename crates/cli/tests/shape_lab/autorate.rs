@@ -2,7 +2,7 @@
 
 use linerate_lab::description::PathDescription;
 
-use crate::guest::{ScriptOutput, run};
+use super::guest::{ScriptOutput, run};
 use crate::support::lab::OwnPath;
 
 /// Script with four CUBIC streams down, pings, and received bytes of the interface, during autorate for `$SECONDS_ALL`.

@@ -1,6 +1,6 @@
 //! Classes of devices: rates, fairness between hosts, groups, and complete removal.
 
-use crate::guest::run;
+use super::guest::run;
 use crate::support::document::number;
 use crate::support::script::ScriptOutput;
 

@@ -1,6 +1,6 @@
 //! `htb+dualpi2`: its options reach the kernel in each direction, although `tc` may not know them, and are removed.
 
-use crate::guest::run;
+use super::guest::run;
 
 /// Prints the options of each `dualpi2` as the kernel reports them: a line for each device, `kind=value`.
 const OPTIONS: &str = r#"

@@ -1,7 +1,7 @@
 //! Fairness between hosts without CAKE, and the treatment of codepoints.
 
-use crate::classes::{DEVICES, assert_fair};
-use crate::guest::run;
+use super::classes::{DEVICES, assert_fair};
+use super::guest::run;
 
 /// One of three hosts has 20 connections: it has a third of the link all the same.
 #[test]

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::guest::{findings, run, slow_line};
+use super::guest::{findings, run, slow_line};
 use crate::support::document::text;
 
 /// Script that verifies the shaper on `$1` with these rates, disturbed by `$4…` meanwhile.

@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::guest::{ScriptOutput, run, with_functions};
+use super::guest::{ScriptOutput, run, with_functions};
 use crate::support::Scratch;
 use crate::support::namespace::Namespace;
 use crate::support::process::run as run_program;

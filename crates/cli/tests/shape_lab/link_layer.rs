@@ -1,6 +1,6 @@
 //! Paths with a link layer: rates by the size of packets, and shapers that count the link's bytes or not.
 
-use crate::guest::run;
+use super::guest::run;
 use crate::support::document::number;
 
 /// Payloads of UDP, and the cells that a packet of each takes with its headers (28 bytes) and those of the link (40).

@@ -1,6 +1,6 @@
 //! One flow through the queues of kernels that have HTB alone, at round-trip times that need a longer queue.
 
-use crate::guest::run;
+use super::guest::run;
 use crate::support::document::number;
 use crate::support::lab::OwnPath;
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::guest::run;
+use super::guest::run;
 use crate::support::document::{array, number, text};
 use crate::support::lab::OwnPath;
 

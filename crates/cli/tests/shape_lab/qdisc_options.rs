@@ -1,6 +1,6 @@
 //! `--qdisc-options` and `--rtt` reach the kernel in each direction, are read back, and disappear with the shaper.
 
-use crate::guest::run;
+use super::guest::run;
 
 /// Back end, options, and the parts of `tc qdisc show` up and down.
 const CASES: [(&str, &str, &[&str], &[&str]); 5] = [

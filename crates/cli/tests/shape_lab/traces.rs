@@ -1,6 +1,6 @@
 //! Each back end can be installed, works in both directions over both IP versions, and is removed without a trace.
 
-use crate::guest::run;
+use super::guest::run;
 
 /// Back ends that the lab's kernel supports.
 const BACK_ENDS: [&str; 7] = ["cake", "htb+fq_codel", "htb+fq_pie", "htb+sfq", "htb+bfifo", "tbf", "lartc-htb"];

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::guest::{ScriptOutput, findings, run, slow_line, with_functions};
+use super::guest::{ScriptOutput, findings, run, slow_line, with_functions};
 use crate::support::Scratch;
 use crate::support::document::{array, number, text};
 use crate::support::namespace::Namespace;

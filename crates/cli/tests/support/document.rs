@@ -6,42 +6,42 @@ use serde_json::Value;
 
 /// Number at `pointer` (RFC 6901), which must exist.
 #[track_caller]
-pub fn number(document: &Value, pointer: &str) -> f64 {
+pub(crate) fn number(document: &Value, pointer: &str) -> f64 {
     let value = document.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {document:#}"));
     value.as_f64().unwrap_or_else(|| panic!("{pointer} is {value}, not a number"))
 }
 
 /// Non-negative whole number at `pointer`.
 #[track_caller]
-pub fn count(document: &Value, pointer: &str) -> u64 {
+pub(crate) fn count(document: &Value, pointer: &str) -> u64 {
     let value = document.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {document:#}"));
     value.as_u64().unwrap_or_else(|| panic!("{pointer} is {value}, not a whole number"))
 }
 
 /// Text at `pointer`.
 #[track_caller]
-pub fn text<'a>(document: &'a Value, pointer: &str) -> &'a str {
+pub(crate) fn text<'a>(document: &'a Value, pointer: &str) -> &'a str {
     let value = document.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {document:#}"));
     value.as_str().unwrap_or_else(|| panic!("{pointer} is {value}, not a text"))
 }
 
 /// Array at `pointer`.
 #[track_caller]
-pub fn array<'a>(document: &'a Value, pointer: &str) -> &'a [Value] {
+pub(crate) fn array<'a>(document: &'a Value, pointer: &str) -> &'a [Value] {
     let value = document.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {document:#}"));
     value.as_array().unwrap_or_else(|| panic!("{pointer} is {value}, not an array"))
 }
 
 /// Sum of `key` over all intervals that count, from their object `sum`.
 #[track_caller]
-pub fn sum_of_intervals(document: &Value, sum: &str, key: &str) -> u64 {
+pub(crate) fn sum_of_intervals(document: &Value, sum: &str, key: &str) -> u64 {
     let intervals = array(document, "/intervals").iter();
     let counted = intervals.filter(|interval| interval[sum]["omitted"] == Value::Bool(false));
     counted.map(|interval| count(interval, &format!("/{sum}/{key}"))).sum()
 }
 
 /// Path of each value with its type, array elements as one: `intervals[].streams[].rtt: number`.
-pub fn key_paths(document: &Value) -> BTreeSet<String> {
+pub(crate) fn key_paths(document: &Value) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     collect(document, "", &mut paths);
     paths

@@ -11,7 +11,7 @@ const IN_FLIGHT: u64 = 256 << 20;
 
 /// Amount of data of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
+pub(crate) enum Amount {
     /// Duration in seconds.
     Seconds(u32),
     /// Bytes per direction.
@@ -20,7 +20,7 @@ pub enum Amount {
 
 /// Direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub(crate) enum Direction {
     Forward,
     Reverse,
     Both,
@@ -28,21 +28,21 @@ pub enum Direction {
 
 /// Requested test.
 #[derive(Clone, Copy, Debug)]
-pub struct RequestedTest {
-    pub udp: bool,
-    pub direction: Direction,
-    pub amount: Amount,
-    pub streams: usize,
+pub(crate) struct RequestedTest {
+    pub(crate) udp: bool,
+    pub(crate) direction: Direction,
+    pub(crate) amount: Amount,
+    pub(crate) streams: usize,
     /// Omitted seconds at the start.
-    pub omit: u32,
+    pub(crate) omit: u32,
 }
 
 impl RequestedTest {
     /// A TCP test of a second.
-    pub const TCP: Self =
+    pub(crate) const TCP: Self =
         Self { udp: false, direction: Direction::Forward, amount: Amount::Seconds(1), streams: 1, omit: 0 };
     /// A UDP test of a second.
-    pub const UDP: Self = Self { udp: true, ..Self::TCP };
+    pub(crate) const UDP: Self = Self { udp: true, ..Self::TCP };
 }
 
 /// Documents of one test.
@@ -54,7 +54,7 @@ struct Documents<'a> {
 }
 
 /// Checks the documents of both hosts, and returns them: client, server.
-pub fn check(pair: &Pair, asked: RequestedTest) -> (Value, Value) {
+pub(crate) fn check(pair: &Pair, asked: RequestedTest) -> (Value, Value) {
     let documents = Documents { pair, asked, client: pair.client.json(), server: pair.server.json() };
     documents.start();
     match asked.direction {

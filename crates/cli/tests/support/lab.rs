@@ -15,7 +15,7 @@ use super::{Scratch, linerate};
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Command `linerate lab run PATH -- ARGUMENTS`.
-pub fn lab_command(path: &str, arguments: &[&str]) -> Command {
+pub(crate) fn lab_command(path: &str, arguments: &[&str]) -> Command {
     let mut command = linerate();
     command.args(["lab", "run", path, "--"]).args(arguments);
     command
@@ -27,12 +27,12 @@ pub fn lab_command(path: &str, arguments: &[&str]) -> Command {
 ///
 /// Panics if the exit code is not 0. Without a kernel, the error names the remedy: `make test` builds it, and a test
 /// that could not run is a failure.
-pub fn lab(path: &str, arguments: &[&str]) -> FinishedChild {
+pub(crate) fn lab(path: &str, arguments: &[&str]) -> FinishedChild {
     run(lab_command(path, arguments), LIMIT).expect_code(0)
 }
 
 /// Runs linerate's iperf3 as a client of the far end, and returns its document.
-pub fn lab_iperf3(path: &str, arguments: &[&str]) -> Value {
+pub(crate) fn lab_iperf3(path: &str, arguments: &[&str]) -> Value {
     lab(path, &[&["linerate", "iperf3", "-c", "far", "-J"], arguments].concat()).json()
 }
 
@@ -40,7 +40,7 @@ pub fn lab_iperf3(path: &str, arguments: &[&str]) -> Value {
 /// loopback, each measurement keeps all processors busy. `head` are lines of the shell before them.
 ///
 /// The output of a command is below `== COMMAND`; its exit code and its errors are lines below `== end of COMMAND`.
-pub fn measure_in_guest(head: &str, commands: &[&str]) -> ScriptOutput {
+pub(crate) fn measure_in_guest(head: &str, commands: &[&str]) -> ScriptOutput {
     let path = OwnPath::light();
     let head = format!(
         "D=$(mktemp -d); cd \"$D\"; export LINERATE_HISTORY=\"$D/history\" LINERATE_STATE=\"$D/state\" STDOUT=/proc/self/fd/1
@@ -57,7 +57,7 @@ pub fn measure_in_guest(head: &str, commands: &[&str]) -> ScriptOutput {
 /// # Panics
 ///
 /// Panics if a measurement does.
-pub fn in_parallel<T: Sync, R: Send>(items: &[T], measure: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], measure: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, done) = (Mutex::new(items.iter().enumerate()), Mutex::new(Vec::new()));
     let work = || {
         loop {
@@ -75,15 +75,15 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], measure: impl Fn(&T) -> R + Sy
 
 /// Path description of a test.
 #[derive(Debug)]
-pub struct OwnPath {
+pub(crate) struct OwnPath {
     _folder: Scratch,
     /// File name.
-    pub file: String,
+    pub(crate) file: String,
 }
 
 impl OwnPath {
     /// Path of 20 Mbit/s and 20 ms.
-    pub fn light() -> Self {
+    pub(crate) fn light() -> Self {
         Self::new(
             "[host.near]\ncongestion_control = \"cubic\"\n\n[host.far]\ncongestion_control = \"cubic\"\n\n[[link]]\n\
              between = [\"near\", \"far\"]\nmtu = 1500\nrate = \"20 Mbit/s\"\ndelay = \"10 ms\"\nbuffer = \"100 ms\"\n",
@@ -91,7 +91,7 @@ impl OwnPath {
     }
 
     /// Creates it from the TOML text of the hosts and links.
-    pub fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let folder = Scratch::new();
         let file = folder.path("own.toml");
         let head =

@@ -13,7 +13,7 @@
 //! | `%*` | the remainder of the line |
 
 /// True when `line` has this layout.
-pub fn fits(line: &str, layout: &str) -> bool {
+pub(crate) fn fits(line: &str, layout: &str) -> bool {
     read(line, layout).is_some()
 }
 
@@ -23,7 +23,7 @@ pub fn fits(line: &str, layout: &str) -> bool {
 ///
 /// Panics otherwise.
 #[track_caller]
-pub fn assert_made_of(text: &str, layouts: &[&str], what: &str) {
+pub(crate) fn assert_made_of(text: &str, layouts: &[&str], what: &str) {
     for line in text.lines() {
         let known = layouts.iter().any(|layout| fits(line, layout));
         assert!(known, "{what}: the line {line:?} has none of the layouts {layouts:#?}\nin:\n{text}");

@@ -1,27 +1,31 @@
 //! Shared parts of the program tests: servers and clients as processes, on separate ports, with a time limit.
-#![allow(dead_code, unused_imports, unreachable_pub, reason = "each test binary uses a part")]
 
-pub mod document;
-pub mod figures;
-pub mod lab;
-pub mod layout;
-pub mod namespace;
-pub mod pairing;
-pub mod process;
-pub mod script;
-pub mod server;
+pub(crate) mod document;
+pub(crate) mod far_host;
+pub(crate) mod figures;
+pub(crate) mod fleet_results;
+pub(crate) mod lab;
+pub(crate) mod layout;
+pub(crate) mod namespace;
+pub(crate) mod pairing;
+pub(crate) mod process;
+#[cfg(feature = "otlp")]
+pub(crate) mod receiver;
+pub(crate) mod script;
+pub(crate) mod server;
+pub(crate) mod wire;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-pub use process::{FinishedChild, Process};
-pub use server::{Server, free_port};
+pub(crate) use process::{FinishedChild, Process};
+pub(crate) use server::{Server, free_port};
 
 /// Programs that must interoperate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
+pub(crate) enum Program {
     /// Program under test.
     Linerate,
     /// Installed iperf3, or `IPERF3_BIN`.
@@ -30,7 +34,7 @@ pub enum Program {
 
 impl Program {
     /// Command of the program, for iperf3's arguments.
-    pub fn command(self) -> Command {
+    pub(crate) fn command(self) -> Command {
         match self {
             Self::Linerate => {
                 let mut command = linerate();
@@ -42,7 +46,7 @@ impl Program {
     }
 
     /// Command of the program with `arguments`.
-    pub fn with(self, arguments: &[&str]) -> Command {
+    pub(crate) fn with(self, arguments: &[&str]) -> Command {
         let mut command = self.command();
         command.args(arguments);
         command
@@ -50,7 +54,7 @@ impl Program {
 }
 
 /// Command of linerate, without arguments. Its runs are not recorded: the history is the user's.
-pub fn linerate() -> Command {
+pub(crate) fn linerate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     // The signs of the output, whatever the locale is in which the tests run.
     command.env("LINERATE_HISTORY", "off").env("LC_ALL", "C.UTF-8").env("TERM", "xterm");
@@ -62,7 +66,7 @@ pub fn linerate() -> Command {
 /// # Panics
 ///
 /// Panics when there is none: a test that did not run does not verify interoperability.
-pub fn iperf3() -> &'static Path {
+pub(crate) fn iperf3() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| {
         let path = PathBuf::from(std::env::var_os("IPERF3_BIN").unwrap_or_else(|| "iperf3".into()));
@@ -79,11 +83,11 @@ pub fn iperf3() -> &'static Path {
 
 /// Directory that is removed on drop.
 #[derive(Debug)]
-pub struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     /// Creates an empty directory.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -92,12 +96,12 @@ impl Scratch {
     }
 
     /// Path of `name` in the directory, as text for an argument.
-    pub fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.0.join(name).to_str().expect("a path in UTF-8").to_owned()
     }
 
     /// Writes a file into the directory and returns its path.
-    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::write(&path, content).expect("a scratch file");
         path
@@ -105,7 +109,7 @@ impl Scratch {
 
     /// Writes a script into the directory and returns its path. Another program copies it: a file that a process of another
     /// test has still open for writing cannot be executed.
-    pub fn script(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+    pub(crate) fn script(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let (source, path) = (self.file(&format!("{name}.source"), content), self.path(name));
         let copied = Command::new("install").args(["-m", "755", &source, &path]).status();
         assert!(copied.is_ok_and(|status| status.success()), "installing {path}");
@@ -120,7 +124,7 @@ impl Drop for Scratch {
 }
 
 /// True when the stock iperf3 pads credentials with OAEP, as since 3.17. Before, it was PKCS#1.
-pub fn iperf3_has_oaep() -> bool {
+pub(crate) fn iperf3_has_oaep() -> bool {
     let output = Command::new(iperf3()).arg("--version").output().expect("the version of iperf3");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let version = text.split_whitespace().nth(1).unwrap_or_default();

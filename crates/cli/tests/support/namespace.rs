@@ -10,7 +10,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// Options of `unshare` for these namespaces.
 #[track_caller]
-pub fn unshare(options: &str) -> String {
+pub(crate) fn unshare(options: &str) -> String {
     let allowed = |options: &str| {
         let tried = Command::new("unshare").args([options, "true"]).output();
         tried.is_ok_and(|output| output.status.success())
@@ -22,13 +22,13 @@ pub fn unshare(options: &str) -> String {
 }
 
 /// Network namespace that is removed on drop.
-pub struct Namespace {
+pub(crate) struct Namespace {
     holder: Process,
     options: String,
 }
 
 impl Namespace {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let options = unshare("n");
         let mut command = Command::new("unshare");
         command.args([&options, "sh", "-c", "echo ready; exec sleep 600"]);
@@ -38,12 +38,12 @@ impl Namespace {
     }
 
     /// Process whose namespace it is.
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.holder.id()
     }
 
     /// Program in the namespace.
-    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+    pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new("nsenter");
         if self.options.contains('r') {
             command.args(["--user", "--preserve-credentials"]);
@@ -54,20 +54,20 @@ impl Namespace {
 
     /// Runs `ip` in the namespace with these arguments, separated by blanks; returns its output.
     #[track_caller]
-    pub fn ip(&self, arguments: &str) -> String {
+    pub(crate) fn ip(&self, arguments: &str) -> String {
         self.output("ip", &arguments.split(' ').collect::<Vec<_>>())
     }
 
     /// Output of a program in the namespace that has to succeed.
     #[track_caller]
-    pub fn output(&self, program: &str, arguments: &[&str]) -> String {
+    pub(crate) fn output(&self, program: &str, arguments: &[&str]) -> String {
         let output = self.command(program).args(arguments).output().expect("it runs");
         assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("UTF-8")
     }
 
     /// Setting in the namespace, with single blanks between numbers.
-    pub fn read(&self, setting: &str) -> String {
+    pub(crate) fn read(&self, setting: &str) -> String {
         let path = format!("/proc/sys/{}", setting.replace('.', "/"));
         let output = self.command("cat").arg(path).output().expect("cat runs");
         String::from_utf8_lossy(&output.stdout).split_ascii_whitespace().collect::<Vec<_>>().join(" ")

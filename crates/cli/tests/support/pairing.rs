@@ -9,9 +9,9 @@ use super::{FinishedChild, Process, Program, Server};
 
 /// Client and server programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pairing {
-    pub client: Program,
-    pub server: Program,
+pub(crate) struct Pairing {
+    pub(crate) client: Program,
+    pub(crate) server: Program,
 }
 
 impl fmt::Display for Pairing {
@@ -21,7 +21,7 @@ impl fmt::Display for Pairing {
 }
 
 /// All four pairings; the stock iperf3 with itself is the control: linerate need not do more.
-pub const PAIRINGS: [Pairing; 4] = [
+pub(crate) const PAIRINGS: [Pairing; 4] = [
     Pairing { client: Program::Linerate, server: Program::Linerate },
     Pairing { client: Program::Linerate, server: Program::Iperf3 },
     Pairing { client: Program::Iperf3, server: Program::Linerate },
@@ -29,30 +29,30 @@ pub const PAIRINGS: [Pairing; 4] = [
 ];
 
 /// Longest time of a short test on a busy host.
-pub const LIMIT: Duration = Duration::from_secs(300);
+pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 
 /// Results of a client and its server.
 #[derive(Clone, Debug)]
-pub struct Pair {
-    pub pairing: Pairing,
-    pub client: FinishedChild,
-    pub server: FinishedChild,
+pub(crate) struct Pair {
+    pub(crate) pairing: Pairing,
+    pub(crate) client: FinishedChild,
+    pub(crate) server: FinishedChild,
 }
 
 /// Options of a pair.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Run<'a> {
+pub(crate) struct Run<'a> {
     /// Address of the server; `None`: 127.0.0.1.
-    pub host: Option<&'a str>,
-    pub client: &'a [&'a str],
-    pub server: &'a [&'a str],
+    pub(crate) host: Option<&'a str>,
+    pub(crate) client: &'a [&'a str],
+    pub(crate) server: &'a [&'a str],
     /// Environment of the client.
-    pub environment: &'a [(&'a str, &'a str)],
+    pub(crate) environment: &'a [(&'a str, &'a str)],
 }
 
 impl Run<'_> {
     /// Runs a client against a server that ends after it, and returns when both have ended.
-    pub fn run(&self, pairing: Pairing) -> Pair {
+    pub(crate) fn run(&self, pairing: Pairing) -> Pair {
         let _permit = Permit::take();
         let mut arguments = vec!["-1"];
         arguments.extend_from_slice(self.server);
@@ -71,12 +71,12 @@ impl Run<'_> {
     }
 
     /// Runs all four pairings, and passes each result to `check`.
-    pub fn in_all_pairings(&self, check: impl Fn(&Pair) + Sync) {
+    pub(crate) fn in_all_pairings(&self, check: impl Fn(&Pair) + Sync) {
         self.in_pairings(&PAIRINGS, check);
     }
 
     /// Runs `pairings` concurrently, and passes each result to `check`.
-    pub fn in_pairings(&self, pairings: &[Pairing], check: impl Fn(&Pair) + Sync) {
+    pub(crate) fn in_pairings(&self, pairings: &[Pairing], check: impl Fn(&Pair) + Sync) {
         std::thread::scope(|scope| {
             for pairing in pairings {
                 scope.spawn(|| undisturbed(|| check(&self.run(*pairing))));
@@ -87,7 +87,7 @@ impl Run<'_> {
 
 /// Retries `attempt` when it fails, up to three times in total. Real programs are compared in real time here, and a
 /// busy host can spoil any single run; a real error occurs each time.
-pub fn undisturbed<T>(mut attempt: impl FnMut() -> T) -> T {
+pub(crate) fn undisturbed<T>(mut attempt: impl FnMut() -> T) -> T {
     for _ in 1..3 {
         if let Ok(done) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut attempt)) {
             return done;

@@ -12,7 +12,7 @@ use super::Scratch;
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Waits until `holds`, at most `limit`; returns false on a time-out.
-pub fn eventually(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
+pub(crate) fn eventually(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     loop {
         if holds() {
@@ -32,7 +32,7 @@ pub fn eventually(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
 ///
 /// Panics if none does within a minute.
 #[track_caller]
-pub fn assert_some_within(bound: Duration, mut attempt: impl FnMut() -> Duration) {
+pub(crate) fn assert_some_within(bound: Duration, mut attempt: impl FnMut() -> Duration) {
     let mut fastest = Duration::MAX;
     let found = eventually(Duration::from_secs(60), || {
         fastest = fastest.min(attempt());
@@ -43,7 +43,7 @@ pub fn assert_some_within(bound: Duration, mut attempt: impl FnMut() -> Duration
 
 /// Running process. Killed when dropped.
 #[derive(Debug)]
-pub struct Process {
+pub(crate) struct Process {
     child: Child,
     started: Instant,
     line: String,
@@ -52,7 +52,7 @@ pub struct Process {
 
 impl Process {
     /// Starts `command` without input, with its output in files.
-    pub fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let folder = Scratch::new();
         let create = |name| std::fs::File::create(folder.path(name)).expect("an output file");
         command.stdin(Stdio::null()).stdout(create("stdout")).stderr(create("stderr"));
@@ -62,27 +62,27 @@ impl Process {
     }
 
     /// Process ID.
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Standard output so far.
-    pub fn stdout(&self) -> String {
+    pub(crate) fn stdout(&self) -> String {
         read(&self.folder.path("stdout"))
     }
 
     /// Standard error so far.
-    pub fn stderr(&self) -> String {
+    pub(crate) fn stderr(&self) -> String {
         read(&self.folder.path("stderr"))
     }
 
     /// True until the process has ended.
-    pub fn is_running(&mut self) -> bool {
+    pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("waiting for a child").is_none()
     }
 
     /// Sends a signal by name, such as `INT`.
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         send_signal(self.id(), name);
     }
 
@@ -91,7 +91,7 @@ impl Process {
     /// # Panics
     ///
     /// Panics if it does not within `limit`.
-    pub fn wait_for_output(&self, text: &str, limit: Duration) {
+    pub(crate) fn wait_for_output(&self, text: &str, limit: Duration) {
         let came = eventually(limit, || self.stdout().contains(text));
         assert!(came, "{} did not print {text:?} within {limit:?}:\n{}{}", self.line, self.stdout(), self.stderr());
     }
@@ -102,13 +102,13 @@ impl Process {
     /// # Panics
     ///
     /// Panics if it is not within `limit`.
-    pub fn wait_for_interval(&self, end: f64, limit: Duration) {
+    pub(crate) fn wait_for_interval(&self, end: f64, limit: Duration) {
         let came = eventually(limit, || self.intervals().iter().any(|(_, to)| *to >= end));
         assert!(came, "{}: no interval to {end} s within {limit:?}:\n{}{}", self.line, self.stdout(), self.stderr());
     }
 
     /// Returns beginning and end, in seconds, of each interval printed so far.
-    pub fn intervals(&self) -> Vec<(f64, f64)> {
+    pub(crate) fn intervals(&self) -> Vec<(f64, f64)> {
         let output = self.stdout();
         let ranges = output.split_whitespace().filter_map(|word| word.split_once('-'));
         ranges.filter_map(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?))).collect()
@@ -119,7 +119,7 @@ impl Process {
     /// # Panics
     ///
     /// Panics if the process runs longer than `limit` since the start.
-    pub fn finish(mut self, limit: Duration) -> FinishedChild {
+    pub(crate) fn finish(mut self, limit: Duration) -> FinishedChild {
         let mut status = None;
         let left = limit.saturating_sub(self.started.elapsed());
         let ended = eventually(left, || {
@@ -141,14 +141,14 @@ impl Drop for Process {
 }
 
 /// Sends a signal by name.
-pub fn send_signal(process: u32, name: &str) {
+pub(crate) fn send_signal(process: u32, name: &str) {
     let sent = Command::new("sh").args(["-c", &format!("kill -{name} {process}")]).status();
     assert!(sent.is_ok_and(|status| status.success()), "sending SIG{name} to process {process}");
 }
 
 /// Sends a signal to a process that is not our child on drop, even after a failure.
 #[derive(Debug)]
-pub struct SignalAtEnd(pub u32, pub &'static str);
+pub(crate) struct SignalAtEnd(pub(crate) u32, pub(crate) &'static str);
 
 impl Drop for SignalAtEnd {
     fn drop(&mut self) {
@@ -162,28 +162,28 @@ fn read(path: &str) -> String {
 }
 
 /// Runs `command` to its end, at most `limit`.
-pub fn run(command: Command, limit: Duration) -> FinishedChild {
+pub(crate) fn run(command: Command, limit: Duration) -> FinishedChild {
     Process::start(command).finish(limit)
 }
 
 /// Ended process.
 #[derive(Clone, Debug)]
-pub struct FinishedChild {
+pub(crate) struct FinishedChild {
     /// Exit status.
-    pub status: ExitStatus,
+    pub(crate) status: ExitStatus,
     /// Standard output.
-    pub stdout: String,
+    pub(crate) stdout: String,
     /// Standard error.
-    pub stderr: String,
+    pub(crate) stderr: String,
     /// Run time.
-    pub elapsed: Duration,
+    pub(crate) elapsed: Duration,
     /// Command line.
-    pub line: String,
+    pub(crate) line: String,
 }
 
 impl FinishedChild {
     /// Exit code; `None` when a signal ended the process.
-    pub fn code(&self) -> Option<i32> {
+    pub(crate) fn code(&self) -> Option<i32> {
         self.status.code()
     }
 
@@ -191,7 +191,7 @@ impl FinishedChild {
     ///
     /// Panics if the exit code is another one.
     #[track_caller]
-    pub fn expect_code(self, code: i32) -> Self {
+    pub(crate) fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code(), Some(code), "{self:#?}");
         self
     }
@@ -203,7 +203,7 @@ impl FinishedChild {
     ///
     /// Panics if it is not valid.
     #[track_caller]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         result(self.document())
     }
 
@@ -213,7 +213,7 @@ impl FinishedChild {
     ///
     /// Panics if one is not valid.
     #[track_caller]
-    pub fn documents(&self) -> Vec<Value> {
+    pub(crate) fn documents(&self) -> Vec<Value> {
         let documents = serde_json::Deserializer::from_str(&self.stdout).into_iter::<Value>();
         documents.collect::<Result<_, _>>().unwrap_or_else(|cause| panic!("not JSON ({cause}): {self:#?}"))
     }
@@ -224,13 +224,13 @@ impl FinishedChild {
     ///
     /// Panics if it is not valid.
     #[track_caller]
-    pub fn document(&self) -> Value {
+    pub(crate) fn document(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|cause| panic!("not JSON ({cause}): {self:#?}"))
     }
 }
 
 /// Returns the result of a run's command; another document as it is.
-pub fn result(mut document: Value) -> Value {
+pub(crate) fn result(mut document: Value) -> Value {
     let kind = document["kind"].as_str().map(str::to_owned);
     match kind.and_then(|kind| document.get_mut("result")?.get_mut(kind)) {
         Some(result) => result.take(),

@@ -5,24 +5,24 @@ use serde_json::Value;
 use super::FinishedChild;
 
 /// Output of a script: lines `name: value`, and parts below lines `== name`.
-pub struct ScriptOutput(pub FinishedChild);
+pub(crate) struct ScriptOutput(pub FinishedChild);
 
 impl ScriptOutput {
     /// Complete output.
-    pub fn whole(&self) -> &str {
+    pub(crate) fn whole(&self) -> &str {
         &self.0.stdout
     }
 
     /// Value after `name: ` on a line.
     #[track_caller]
-    pub fn value(&self, name: &str) -> &str {
+    pub(crate) fn value(&self, name: &str) -> &str {
         let found = self.whole().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         found.unwrap_or_else(|| panic!("no {name:?} in\n{}{}", self.whole(), self.0.stderr))
     }
 
     /// Part below the line `== name`.
     #[track_caller]
-    pub fn part(&self, name: &str) -> &str {
+    pub(crate) fn part(&self, name: &str) -> &str {
         let head = format!("== {name}\n");
         let (_, after) = self.whole().split_once(&head).unwrap_or_else(|| panic!("no {name:?} in\n{}", self.whole()));
         after.split("\n== ").next().unwrap_or(after)
@@ -30,7 +30,7 @@ impl ScriptOutput {
 
     /// JSON document in a part.
     #[track_caller]
-    pub fn document(&self, part: &str) -> Value {
+    pub(crate) fn document(&self, part: &str) -> Value {
         super::process::result(
             serde_json::from_str(self.part(part))
                 .unwrap_or_else(|cause| panic!("not JSON ({cause}):\n{}", self.whole())),

@@ -19,7 +19,7 @@ const PORTS: std::ops::Range<u32> = 10_000..32_000;
 
 /// Returns a free port that no other test gets while this process runs. Other tests of the process may hold all its
 /// descriptors for a while.
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let mut found = None;
     eventually(START, || {
         found = find_port();
@@ -54,12 +54,12 @@ fn reserve(port: u16) -> bool {
 }
 
 /// True when a socket listens on `port`, checked without connecting: a connection would be a client.
-pub fn is_listening(port: u16) -> bool {
+pub(crate) fn is_listening(port: u16) -> bool {
     sockets(port, "0A") > 0
 }
 
 /// Number of established TCP connections to `port` of this host.
-pub fn connections(port: u16) -> usize {
+pub(crate) fn connections(port: u16) -> usize {
     sockets(port, "01")
 }
 
@@ -77,28 +77,28 @@ fn sockets(port: u16, state: &str) -> usize {
 
 /// Running server. Killed when dropped.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     /// Process of the server.
-    pub process: Process,
+    pub(crate) process: Process,
     /// Listening port.
-    pub port: u16,
+    pub(crate) port: u16,
 }
 
 impl Server {
     /// Starts `program -s` with `arguments`, and waits until it listens.
-    pub fn start(program: Program, arguments: &[&str]) -> Self {
+    pub(crate) fn start(program: Program, arguments: &[&str]) -> Self {
         Self::start_with(program.command(), arguments)
     }
 
     /// Same as `start`, for any program with iperf3's arguments.
-    pub fn start_with(mut command: Command, arguments: &[&str]) -> Self {
+    pub(crate) fn start_with(mut command: Command, arguments: &[&str]) -> Self {
         let port = free_port();
         command.args(["-s", "-p", &port.to_string()]).args(arguments);
         Self::listening(command, port)
     }
 
     /// Starts `command`, which listens on `port`, and waits until it does.
-    pub fn listening(command: Command, port: u16) -> Self {
+    pub(crate) fn listening(command: Command, port: u16) -> Self {
         let mut process = Process::start(command);
         let listens = eventually(START, || is_listening(port) || !process.is_running());
         assert!(listens && process.is_running(), "no server on port {port}: {}{}", process.stdout(), process.stderr());
@@ -106,32 +106,32 @@ impl Server {
     }
 
     /// Client for this server: `program -c 127.0.0.1 -p PORT` and `arguments`.
-    pub fn client(&self, program: Program, arguments: &[&str]) -> Command {
+    pub(crate) fn client(&self, program: Program, arguments: &[&str]) -> Command {
         self.client_of("127.0.0.1", program, arguments)
     }
 
     /// Client for another address of this host.
-    pub fn client_of(&self, host: &str, program: Program, arguments: &[&str]) -> Command {
+    pub(crate) fn client_of(&self, host: &str, program: Program, arguments: &[&str]) -> Command {
         let mut command = program.command();
         command.args(["-c", host, "-p", &self.port.to_string()]).args(arguments);
         command
     }
 
     /// Resident memory in KiB (`VmRSS`).
-    pub fn resident_memory(&self) -> u64 {
+    pub(crate) fn resident_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("a running server");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
         line.trim().trim_end_matches(" kB").trim().parse().expect("a number of KiB")
     }
 
     /// Ends the server with a signal, like Ctrl-C, and returns its result.
-    pub fn stop(self) -> FinishedChild {
+    pub(crate) fn stop(self) -> FinishedChild {
         self.process.signal("INT");
         self.process.finish(Duration::from_secs(600))
     }
 
     /// Waits for the server's own end (`-1`), at most `limit` since its start.
-    pub fn finish(self, limit: Duration) -> FinishedChild {
+    pub(crate) fn finish(self, limit: Duration) -> FinishedChild {
         self.process.finish(limit)
     }
 }

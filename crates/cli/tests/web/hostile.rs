@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use crate::WebServer;
-use crate::http::{PATIENCE, connect, connect_from, get, open_session, receive, send, token};
+use super::WebServer;
+use super::http::{PATIENCE, connect, connect_from, get, open_session, receive, send, token};
 use crate::support::process::eventually;
 
 /// Time in which another client is served in spite of an attack, on a busy host.

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::WebServer;
-use crate::http::{ask, claims, download, finish, open_session, token, upload};
+use super::WebServer;
+use super::http::{ask, claims, download, finish, open_session, token, upload};
 use crate::support::Program;
 use crate::support::process::{eventually, run};
 
@@ -53,7 +53,7 @@ fn the_rate_of_the_server_holds_for_browsers() {
 fn files_of_the_page_count_in_the_rate() {
     let server = WebServer::start(&["--server-bitrate-limit", "1M"]);
     let begin = Instant::now();
-    let bytes: usize = (0..40).map(|_| crate::http::get(server.web, "/page.js").body.len()).sum();
+    let bytes: usize = (0..40).map(|_| super::http::get(server.web, "/page.js").body.len()).sum();
     let seconds = begin.elapsed().as_secs_f64();
     assert!(bytes > 300_000);
     let least = f64::from(u32::try_from(bytes).expect("few bytes")) * 8.0 / 1e6;
@@ -69,9 +69,9 @@ fn the_longest_duration_holds_for_browsers() {
     let token = token(&session);
     // Slower than the link, so that the time of the server decides.
     let slowly = |start: &str| {
-        let mut stream = crate::http::connect(server.web);
-        crate::http::send(&mut stream, start, "", b"");
-        crate::http::read_for(&mut stream, Duration::from_secs(30), Duration::from_millis(1))
+        let mut stream = super::http::connect(server.web);
+        super::http::send(&mut stream, start, "", b"");
+        super::http::read_for(&mut stream, Duration::from_secs(30), Duration::from_millis(1))
     };
     let begin = Instant::now();
     assert!(slowly(&format!("GET /api/download?session={token}")) > 0);

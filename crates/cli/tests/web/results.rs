@@ -5,9 +5,9 @@ use std::time::Duration;
 use linerate_history::result_log::ResultLog;
 use serde_json::Value;
 
-use crate::WebServer;
-use crate::fleet_results::append;
-use crate::http::{ask, claims, download, finish, get, open_session, token, upload};
+use super::WebServer;
+use super::http::{ask, claims, download, finish, get, open_session, token, upload};
+use crate::support::fleet_results::append;
 use crate::support::process::run;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -149,9 +149,9 @@ fn the_history_is_shown_where_asked_and_only_under_this_hosts_name() {
     assert_eq!(page.header("content-security-policy"), Some("sandbox allow-scripts; frame-ancestors 'none'"));
     assert!(page.text().contains("2 results between 2 hosts: 2 of 2 directions measured"), "{page:?}");
     // A stranger's name that points here (DNS rebinding).
-    let mut stream = crate::http::connect(server.web);
+    let mut stream = super::http::connect(server.web);
     let rebound = b"GET /history HTTP/1.1\r\nHost: attacker.example:8080\r\n\r\n";
     std::io::Write::write_all(&mut stream, rebound).expect("sent");
-    assert_eq!(crate::http::receive(&mut stream).expect("an answer").status, 403);
+    assert_eq!(super::http::receive(&mut stream).expect("an answer").status, 403);
     server.stop();
 }

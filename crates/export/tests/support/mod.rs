@@ -1,7 +1,5 @@
 //! Results for the tests.
 
-#![allow(dead_code, reason = "each test uses some of it")]
-
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunFigure};
 use linerate_units::WallTime;

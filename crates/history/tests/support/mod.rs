@@ -1,5 +1,4 @@
 //! Runs to store, and directories to store them in.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,11 +13,11 @@ use linerate_model::report::TestTermination;
 
 /// A directory that is removed when dropped.
 #[derive(Debug)]
-pub struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     /// Creates an empty directory.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("history-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -27,12 +26,12 @@ impl Scratch {
     }
 
     /// The directory.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.0
     }
 
     /// A file in it.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }
@@ -44,7 +43,7 @@ impl Drop for Scratch {
 }
 
 /// A run to `host` that began `seconds` after 2026-11-20 07:54:39 UTC, with one figure.
-pub fn run(host: &str, seconds: u64, goodput: f64) -> RunDocument {
+pub(crate) fn run(host: &str, seconds: u64, goodput: f64) -> RunDocument {
     let figure = RunFigure {
         name: "goodput_down".to_owned(),
         title: "Goodput down".to_owned(),
@@ -86,7 +85,7 @@ pub fn run(host: &str, seconds: u64, goodput: f64) -> RunDocument {
 }
 
 /// A run to `large` with so many samples, of about 8 bytes each, that do not compress.
-pub fn large(seconds: u64, samples: usize) -> RunDocument {
+pub(crate) fn large(seconds: u64, samples: usize) -> RunDocument {
     let mut state = seconds.wrapping_add(88_172_645_463_325_252);
     let values: Vec<_> = (0..samples)
         .map(|_| {
@@ -113,7 +112,7 @@ pub fn large(seconds: u64, samples: usize) -> RunDocument {
 /// # Panics
 ///
 /// When the command fails.
-pub fn as_process(command: &mut Command, variables: &[(&str, &Path)]) -> String {
+pub(crate) fn as_process(command: &mut Command, variables: &[(&str, &Path)]) -> String {
     command.envs(variables.iter().copied());
     let output = command.output().expect("a process");
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -122,7 +121,7 @@ pub fn as_process(command: &mut Command, variables: &[(&str, &Path)]) -> String 
 }
 
 /// Command that runs the ignored test `child` of this test binary.
-pub fn own_binary(child: &str) -> Command {
+pub(crate) fn own_binary(child: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command.args(["--exact", child, "--ignored", "--nocapture"]);
     command
@@ -130,7 +129,7 @@ pub fn own_binary(child: &str) -> Command {
 
 /// Command that runs the ignored test `child` of this test binary in its own mount namespace, after the shell commands
 /// of `prepare`. Needs root, or unprivileged user namespaces.
-pub fn with_own_mounts(prepare: &str, child: &str) -> Command {
+pub(crate) fn with_own_mounts(prepare: &str, child: &str) -> Command {
     let allowed = |arguments: &[&str]| {
         Command::new("unshare").args(arguments).arg("true").output().is_ok_and(|output| output.status.success())
     };

@@ -1,7 +1,5 @@
 //! Real servers for tests: processes of nats-server with `JetStream`, ended on drop.
 
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -13,17 +11,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Version that `packaging/prerequisites.sh` installs.
-pub const VERSION: &str = "2.15.2";
+pub(crate) const VERSION: &str = "2.15.2";
 
 /// Longest wait for an event: elections take up to nine seconds.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Program of the servers.
 ///
 /// # Panics
 ///
 /// Panics when it is not installed: the test did not run.
-pub fn server_program() -> PathBuf {
+pub(crate) fn server_program() -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     let program = cache.expect("a home").join(format!("linerate/nats-server-{VERSION}/nats-server"));
@@ -33,7 +31,7 @@ pub fn server_program() -> PathBuf {
 
 /// Waits until `holds`, at most [`LIMIT`].
 #[track_caller]
-pub fn eventually(what: &str, holds: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, holds: impl FnMut() -> bool) {
     wait_for(&|| what.to_owned(), holds);
 }
 
@@ -47,16 +45,16 @@ fn wait_for(what: &dyn Fn() -> String, mut holds: impl FnMut() -> bool) {
 }
 
 /// Port that was free a moment ago.
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
 }
 
 /// Folder that is removed on drop.
 #[derive(Debug)]
-pub struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("linerate-nats-{}-{number}", std::process::id()));
@@ -64,11 +62,11 @@ impl Folder {
         Self(path)
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    pub fn file(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, text).expect("a temporary file");
         path
@@ -91,24 +89,24 @@ struct Node {
 
 /// One server or a cluster of three.
 #[derive(Debug)]
-pub struct NatsServers {
+pub(crate) struct NatsServers {
     nodes: Vec<Node>,
     folder: Folder,
 }
 
 impl NatsServers {
     /// Cluster of three servers.
-    pub fn cluster() -> Self {
+    pub(crate) fn cluster() -> Self {
         Self::start(3, true, "")
     }
 
     /// One server with further lines of configuration.
-    pub fn single(lines: &str) -> Self {
+    pub(crate) fn single(lines: &str) -> Self {
         Self::start(1, true, lines)
     }
 
     /// One server without `JetStream`.
-    pub fn without_jetstream() -> Self {
+    pub(crate) fn without_jetstream() -> Self {
         Self::start(1, false, "")
     }
 
@@ -148,29 +146,29 @@ impl NatsServers {
     }
 
     /// Addresses of the servers.
-    pub fn urls(&self) -> Vec<String> {
+    pub(crate) fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(|node| format!("nats://127.0.0.1:{}", node.port)).collect()
     }
 
     /// Port of the first server.
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.nodes[0].port
     }
 
     /// Folder of the servers, for further files.
-    pub fn folder(&self) -> &Folder {
+    pub(crate) fn folder(&self) -> &Folder {
         &self.folder
     }
 
     /// Kills a server as `kill -9` does.
-    pub fn kill(&mut self, index: usize) {
+    pub(crate) fn kill(&mut self, index: usize) {
         let mut child = self.nodes[index].child.take().expect("it runs");
         child.kill().expect("it is ours");
         child.wait().expect("it is ours");
     }
 
     /// Starts a server that was killed, and waits until it has caught up.
-    pub fn restart(&mut self, index: usize) {
+    pub(crate) fn restart(&mut self, index: usize) {
         self.run(index);
         wait_for(&|| self.log(), || self.nodes[index].is_healthy());
     }
@@ -222,7 +220,7 @@ impl Node {
 }
 
 /// Certificates of an authority and a server on 127.0.0.1, by openssl.
-pub fn certificates(folder: &Path) {
+pub(crate) fn certificates(folder: &Path) {
     let script = "
         set -e
         cd \"$0\"

@@ -1,5 +1,4 @@
 //! Relay between a client and a server, which can be cut.
-#![allow(unreachable_pub, reason = "shared by test binaries")]
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,7 +8,7 @@ use std::thread;
 
 /// Relay on a port of its own.
 #[derive(Debug)]
-pub struct Relay {
+pub(crate) struct Relay {
     port: u16,
     state: Arc<RelayState>,
 }
@@ -23,7 +22,7 @@ struct RelayState {
 
 impl Relay {
     /// Relay to a port of this host.
-    pub fn to(port: u16) -> Self {
+    pub(crate) fn to(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let (own, state) = (listener.local_addr().expect("an address").port(), Arc::new(RelayState::default()));
         let shared = Arc::clone(&state);
@@ -43,19 +42,19 @@ impl Relay {
         Self { port: own, state }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
     /// Closes all connections, and accepts no others.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.state.is_cut.store(true, Ordering::SeqCst);
         for stream in self.state.open.lock().expect("no panic").drain(..) {
             drop(stream.shutdown(Shutdown::Both));
         }
     }
 
-    pub fn mend(&self) {
+    pub(crate) fn mend(&self) {
         self.state.is_cut.store(false, Ordering::SeqCst);
     }
 }

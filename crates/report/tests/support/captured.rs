@@ -19,12 +19,12 @@ use super::{micros, milliseconds, percent, report, side, start, stream, stream_r
 
 /// A parsed capture.
 #[derive(Debug)]
-pub struct Captured {
-    pub verbose: bool,
-    pub version: String,
-    pub system_information: String,
-    pub listening: Option<(Port, u64)>,
-    pub events: Vec<TestEvent>,
+pub(crate) struct Captured {
+    pub(crate) verbose: bool,
+    pub(crate) version: String,
+    pub(crate) system_information: String,
+    pub(crate) listening: Option<(Port, u64)>,
+    pub(crate) events: Vec<TestEvent>,
 }
 
 /// One row of a table.
@@ -150,7 +150,7 @@ fn solve_for(rows: &[Row], seconds: f64) -> Option<Vec<ByteCount>> {
 
 impl Captured {
     /// Parses `text`, which `side` printed.
-    pub fn parse(text: &str, side: EndpointRole) -> Self {
+    pub(crate) fn parse(text: &str, side: EndpointRole) -> Self {
         let (text, server_output) = split_server_output(text);
         let lines: Vec<&str> = text.lines().collect();
         let after = |prefix: &str| lines.iter().find_map(|line| line.strip_prefix(prefix));

@@ -1,30 +1,29 @@
 //! Building blocks of events, shared by the capture tests.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
-pub mod captured;
+pub(crate) mod captured;
 
 use core::time::Duration;
 
 use linerate_model::event::{ConnectionEstablished, TestEvent, TestStart};
 use linerate_model::parameters::TestParameters;
-use linerate_model::report::{CpuUtilization, SideReport, StreamReport, TcpReport, TestReport, TestTermination};
+use linerate_model::report::{CpuUtilization, SideReport, StreamReport, TestReport, TestTermination};
 use linerate_model::stream::{EndpointRole, StreamDescription, StreamId, StreamRole};
 use linerate_units::{BitRate, ByteCount, Mss, Port, Ratio, WallTime};
 
 /// `seconds` rounded to whole microseconds, iperf3's resolution.
-pub fn micros(seconds: f64) -> Duration {
+pub(crate) fn micros(seconds: f64) -> Duration {
     Duration::from_secs_f64((seconds * 1e6).round() / 1e6)
 }
 
 /// A time, rounded to whole nanoseconds.
-pub fn milliseconds(milliseconds: f64) -> Duration {
+pub(crate) fn milliseconds(milliseconds: f64) -> Duration {
     Duration::from_secs_f64(milliseconds / 1e3)
 }
 
 /// The system that the captures were made on.
-pub const SYSTEM: &str = "Linux vm 6.18.44-fc-v595 #1 SMP PREEMPT_DYNAMIC @0 x86_64";
+pub(crate) const SYSTEM: &str = "Linux vm 6.18.44-fc-v595 #1 SMP PREEMPT_DYNAMIC @0 x86_64";
 
-pub fn stream(number: usize, socket: i32, local_port: u16, role: StreamRole) -> StreamDescription {
+pub(crate) fn stream(number: usize, socket: i32, local_port: u16, role: StreamRole) -> StreamDescription {
     StreamDescription {
         id: StreamId::nth(number),
         socket,
@@ -34,7 +33,7 @@ pub fn stream(number: usize, socket: i32, local_port: u16, role: StreamRole) -> 
     }
 }
 
-pub fn connected(side: EndpointRole, port: u16) -> TestEvent {
+pub(crate) fn connected(side: EndpointRole, port: u16) -> TestEvent {
     TestEvent::Connected(ConnectionEstablished {
         side,
         host: "127.0.0.1".to_owned(),
@@ -45,7 +44,7 @@ pub fn connected(side: EndpointRole, port: u16) -> TestEvent {
     })
 }
 
-pub fn start(side: EndpointRole, parameters: TestParameters, streams: Vec<StreamDescription>) -> TestStart {
+pub(crate) fn start(side: EndpointRole, parameters: TestParameters, streams: Vec<StreamDescription>) -> TestStart {
     TestStart {
         side,
         target_rate: parameters.rate.unwrap_or(BitRate::ZERO),
@@ -63,19 +62,15 @@ pub fn start(side: EndpointRole, parameters: TestParameters, streams: Vec<Stream
     }
 }
 
-pub fn side(bytes: ByteCount, duration: Duration) -> SideReport {
+pub(crate) fn side(bytes: ByteCount, duration: Duration) -> SideReport {
     SideReport { bytes, duration }
 }
 
-pub fn stream_report(description: StreamDescription) -> StreamReport {
+pub(crate) fn stream_report(description: StreamDescription) -> StreamReport {
     StreamReport { description, sent: None, received: None, tcp: None, udp: None, thread_cpu: None }
 }
 
-pub fn tcp() -> TcpReport {
-    TcpReport::default()
-}
-
-pub fn report(streams: Vec<StreamReport>) -> TestReport {
+pub(crate) fn report(streams: Vec<StreamReport>) -> TestReport {
     TestReport {
         streams,
         local_cpu: None,
@@ -92,7 +87,7 @@ pub fn report(streams: Vec<StreamReport>) -> TestReport {
 }
 
 /// The ratio whose percentage is exactly `percent`, or the closest one that exists.
-pub fn percent(percent: f64) -> Ratio {
+pub(crate) fn percent(percent: f64) -> Ratio {
     let near = percent / 100.0;
     let bits = near.to_bits();
     let candidates = (bits.saturating_sub(4)..=bits + 4).map(f64::from_bits).filter_map(Ratio::new);
@@ -103,12 +98,12 @@ pub fn percent(percent: f64) -> Ratio {
     closest.expect("a ratio")
 }
 
-pub fn cpu(total: f64, user: f64, system: f64) -> CpuUtilization {
+pub(crate) fn cpu(total: f64, user: f64, system: f64) -> CpuUtilization {
     CpuUtilization { total: percent(total), user: percent(user), system: percent(system) }
 }
 
 /// Shows where two texts first differ.
-pub fn assert_same(actual: &str, expected: &str, what: &str) {
+pub(crate) fn assert_same(actual: &str, expected: &str, what: &str) {
     for (number, (ours, theirs)) in actual.lines().zip(expected.lines()).enumerate() {
         assert_eq!(ours, theirs, "{what}, line {}", number + 1);
     }

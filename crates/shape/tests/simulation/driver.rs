@@ -11,7 +11,7 @@ use linerate_shape::autorate::{
 };
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Ratio};
 
-use super::simulation::SimulatedLink;
+use super::SimulatedLink;
 
 const REFLECTORS: u32 = 6;
 

@@ -2,6 +2,8 @@
 //! variable capacity, CUBIC senders, and probes that pass the buffer. Up, the shaper comes first; down, the buffer
 //! does.
 
+pub(crate) mod driver;
+
 use std::collections::VecDeque;
 
 use linerate_analysis::statistics::SeededRandom;

@@ -1,5 +1,4 @@
 //! Common parts of the tests of the state machines: the captured conversation, and both machines with a clock.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 use std::time::Duration;
 
@@ -14,31 +13,31 @@ use linerate_wire::results::{self, TestResults};
 use linerate_wire::server::{self, ServerMachine};
 
 /// Captured between two iperf3 3.21+ (`-n 300K`).
-pub const COOKIE: &[u8; 37] = b"jv7afkymcliks3dh77m4gbisajna2o3grhkm\0";
-pub const PARAMETERS: &str = r#"{"tcp":true,"omit":0,"time":0,"num":307200,"blockcount":0,"parallel":1,"len":131072,"pacing_timer":1000,"client_version":"3.21+"}"#;
-pub const CLIENT_RESULTS: &str = r#"{"cpu_util_total":95.653522831629971,"cpu_util_user":95.653522831629971,"cpu_util_system":0,"sender_has_retransmits":1,"congestion_used":"bbr","streams":[{"id":1,"bytes":393216,"retransmits":0,"jitter":0,"errors":0,"omitted_errors":0,"packets":0,"omitted_packets":0,"start_time":0,"end_time":1.00119}]}"#;
-pub const SERVER_RESULTS: &str = r#"{"cpu_util_total":0.027258809922590738,"cpu_util_user":0,"cpu_util_system":0.027258809922590738,"sender_has_retransmits":-1,"congestion_used":"bbr","streams":[{"id":1,"bytes":393216,"retransmits":-1,"jitter":0,"errors":0,"omitted_errors":0,"packets":0,"omitted_packets":0,"start_time":0,"end_time":1.041819}]}"#;
+pub(crate) const COOKIE: &[u8; 37] = b"jv7afkymcliks3dh77m4gbisajna2o3grhkm\0";
+pub(crate) const PARAMETERS: &str = r#"{"tcp":true,"omit":0,"time":0,"num":307200,"blockcount":0,"parallel":1,"len":131072,"pacing_timer":1000,"client_version":"3.21+"}"#;
+pub(crate) const CLIENT_RESULTS: &str = r#"{"cpu_util_total":95.653522831629971,"cpu_util_user":95.653522831629971,"cpu_util_system":0,"sender_has_retransmits":1,"congestion_used":"bbr","streams":[{"id":1,"bytes":393216,"retransmits":0,"jitter":0,"errors":0,"omitted_errors":0,"packets":0,"omitted_packets":0,"start_time":0,"end_time":1.00119}]}"#;
+pub(crate) const SERVER_RESULTS: &str = r#"{"cpu_util_total":0.027258809922590738,"cpu_util_user":0,"cpu_util_system":0.027258809922590738,"sender_has_retransmits":-1,"congestion_used":"bbr","streams":[{"id":1,"bytes":393216,"retransmits":-1,"jitter":0,"errors":0,"omitted_errors":0,"packets":0,"omitted_packets":0,"start_time":0,"end_time":1.041819}]}"#;
 
-pub fn results(document: &str) -> TestResults {
+pub(crate) fn results(document: &str) -> TestResults {
     results::decode(document.as_bytes(), StreamCount::new(1)).expect("captured from iperf3")
 }
 
-pub fn at(seconds: u64) -> MonotonicTime {
+pub(crate) fn at(seconds: u64) -> MonotonicTime {
     MonotonicTime::default() + Duration::from_secs(seconds)
 }
 
-pub fn entropy() -> [u8; 36] {
+pub(crate) fn entropy() -> [u8; 36] {
     std::array::from_fn(|index| u8::try_from(index * 5 + 1).expect("small"))
 }
 
 /// A client's machine, and the time.
-pub struct Client {
-    pub machine: ClientMachine,
-    pub now: MonotonicTime,
+pub(crate) struct Client {
+    pub(crate) machine: ClientMachine,
+    pub(crate) now: MonotonicTime,
 }
 
 impl Client {
-    pub fn new(cookie: &Cookie) -> Self {
+    pub(crate) fn new(cookie: &Cookie) -> Self {
         let mut client = Self {
             machine: ClientMachine::new(at(0), cookie, StreamCount::new(1), ControlDeadlines::default()),
             now: at(0),
@@ -48,30 +47,30 @@ impl Client {
     }
 
     /// A client that is not a linerate.
-    pub fn stock() -> Self {
+    pub(crate) fn stock() -> Self {
         Self::new(&Cookie::from_bytes(*COOKIE))
     }
 
-    pub fn linerate() -> Self {
+    pub(crate) fn linerate() -> Self {
         Self::new(&Cookie::linerate(entropy()))
     }
 
-    pub fn give(&mut self, input: client::ClientEvent<'_>) -> Vec<client::ClientAction> {
+    pub(crate) fn give(&mut self, input: client::ClientEvent<'_>) -> Vec<client::ClientAction> {
         self.machine.handle(self.now, input);
         std::iter::from_fn(|| self.machine.poll()).collect()
     }
 
-    pub fn receive(&mut self, bytes: &[u8]) -> Vec<client::ClientAction> {
+    pub(crate) fn receive(&mut self, bytes: &[u8]) -> Vec<client::ClientAction> {
         self.give(client::ClientEvent::Bytes(bytes))
     }
 
     /// Advances to `step` in the normal sequence.
-    pub fn reach(step: ClientStep) -> Self {
+    pub(crate) fn reach(step: ClientStep) -> Self {
         Self::stock().advance(ClientStep::ALL.into_iter().take_while(|next| *next < step))
     }
 
     /// The same with a server that supports the extension.
-    pub fn reach_with_extension(step: ClientStep) -> Self {
+    pub(crate) fn reach_with_extension(step: ClientStep) -> Self {
         let mut client = Self::linerate();
         if step == ClientStep::Admission {
             return client;
@@ -93,7 +92,7 @@ impl Client {
     }
 
     /// Performs `step` of the normal sequence.
-    pub fn take(&mut self, step: ClientStep) -> Vec<client::ClientAction> {
+    pub(crate) fn take(&mut self, step: ClientStep) -> Vec<client::ClientAction> {
         match step {
             ClientStep::Admission => self.receive(&[9]),
             ClientStep::OwnParameters => self.give(client::ClientEvent::Parameters(PARAMETERS.to_owned())),
@@ -112,7 +111,7 @@ impl Client {
 
 /// Steps of a client, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ClientStep {
+pub(crate) enum ClientStep {
     Admission,
     OwnParameters,
     Acceptance,
@@ -127,7 +126,7 @@ pub enum ClientStep {
 }
 
 impl ClientStep {
-    pub const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Admission,
         Self::OwnParameters,
         Self::Acceptance,
@@ -142,7 +141,7 @@ impl ClientStep {
     ];
 
     /// State byte expected at this step.
-    pub fn expected(self) -> Option<u8> {
+    pub(crate) fn expected(self) -> Option<u8> {
         match self {
             Self::Admission => Some(9),
             Self::Acceptance => Some(10),
@@ -156,27 +155,27 @@ impl ClientStep {
 }
 
 /// A server's machine, and the time.
-pub struct Server {
-    pub machine: ServerMachine,
-    pub now: MonotonicTime,
+pub(crate) struct Server {
+    pub(crate) machine: ServerMachine,
+    pub(crate) now: MonotonicTime,
 }
 
 impl Server {
-    pub fn new(cookie: &Cookie) -> Self {
+    pub(crate) fn new(cookie: &Cookie) -> Self {
         Self { machine: ServerMachine::new(cookie, ServerLimits::default(), ControlDeadlines::default()), now: at(0) }
     }
 
-    pub fn give(&mut self, input: server::ServerEvent<'_>) -> Vec<server::ServerAction> {
+    pub(crate) fn give(&mut self, input: server::ServerEvent<'_>) -> Vec<server::ServerAction> {
         self.machine.handle(self.now, input);
         std::iter::from_fn(|| self.machine.poll()).collect()
     }
 
-    pub fn receive(&mut self, bytes: &[u8]) -> Vec<server::ServerAction> {
+    pub(crate) fn receive(&mut self, bytes: &[u8]) -> Vec<server::ServerAction> {
         self.give(server::ServerEvent::Bytes(bytes))
     }
 
     /// Advances to `step` in the normal sequence.
-    pub fn reach(step: ServerStep) -> Self {
+    pub(crate) fn reach(step: ServerStep) -> Self {
         let mut server = Self::new(&Cookie::from_bytes(*COOKIE));
         for next in ServerStep::ALL.into_iter().take_while(|next| *next < step) {
             let outputs = server.take(next);
@@ -189,7 +188,7 @@ impl Server {
     }
 
     /// Performs `step` of the normal sequence.
-    pub fn take(&mut self, step: ServerStep) -> Vec<server::ServerAction> {
+    pub(crate) fn take(&mut self, step: ServerStep) -> Vec<server::ServerAction> {
         match step {
             ServerStep::Admission => self.give(server::ServerEvent::Admit { hello: Some(ServerHello::new(&[])) }),
             ServerStep::Parameters => self.receive(&frame::encode(PARAMETERS)),
@@ -207,7 +206,7 @@ impl Server {
 
 /// Steps of a server, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ServerStep {
+pub(crate) enum ServerStep {
     Admission,
     Parameters,
     Decision,
@@ -221,7 +220,7 @@ pub enum ServerStep {
 }
 
 impl ServerStep {
-    pub const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Admission,
         Self::Parameters,
         Self::Decision,

@@ -4,22 +4,14 @@
 //! Bounds of each row come from a formula or from the physics of the path, never from earlier results. `cargo xtask
 //! seeds` writes the same tables to docs/seeds.md.
 
-#[path = "support/mod.rs"]
-mod support;
-
-#[path = "seeds/cesga.rs"]
 mod cesga;
-#[path = "seeds/lartc.rs"]
 mod lartc;
-#[path = "seeds/measure.rs"]
 mod measure;
-#[path = "seeds/rhel.rs"]
 mod rhel;
-#[path = "seeds/table.rs"]
 mod table;
-#[path = "seeds/walkthrough.rs"]
 mod walkthrough;
 
+use crate::support;
 use table::Table;
 
 /// All tables, in the order of the documents.

@@ -1,7 +1,5 @@
 //! Results for the tests.
 
-#![allow(dead_code, reason = "each test uses a part")]
-
 use std::time::Duration;
 
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};

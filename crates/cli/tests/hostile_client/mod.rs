@@ -1,25 +1,19 @@
 //! Tests of our client against hostile servers: the client ends in time with an error that describes the cause, uses
 //! bounded memory, and writes no harmful server text to the terminal.
 
-#[path = "hostile_client/answers.rs"]
 mod answers;
-#[path = "hostile_client/extension.rs"]
 mod extension;
-#[path = "hostile_client/results.rs"]
 mod results;
-#[path = "hostile_client/streams.rs"]
 mod streams;
-mod support;
-#[path = "support/wire.rs"]
-mod wire;
 
 use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-use support::process::eventually;
-use support::{FinishedChild, Process, Program, free_port};
-use wire::{Listener, Served, Step, error, state};
+use crate::support::process::eventually;
+use crate::support::wire;
+use crate::support::wire::{Listener, Served, Step, error, state};
+use crate::support::{FinishedChild, Process, Program, free_port};
 
 /// Largest memory of the client in KiB against any hostile server. In a test of a second it uses about 7 MiB of its own; pages
 /// of the program itself count, too, and are many without optimisation for size.

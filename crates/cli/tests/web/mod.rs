@@ -1,21 +1,15 @@
 //! Tests of the web page's service (`linerate serve --web`): its endpoints, its limits, and hostile clients.
 
-#[path = "export/results.rs"]
-mod fleet_results;
-#[path = "web/hostile.rs"]
 mod hostile;
-#[path = "web/http.rs"]
 mod http;
-#[path = "web/limits.rs"]
 mod limits;
-#[path = "web/results.rs"]
 mod results;
-mod support;
 
 use std::process::Command;
 
+use crate::support;
+use crate::support::{Process, Scratch, Server, free_port, linerate};
 use http::{ask, get};
-use support::{Process, Scratch, Server, free_port, linerate};
 
 /// Server with its web page, and a history of its own.
 struct WebServer {

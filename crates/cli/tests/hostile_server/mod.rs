@@ -2,25 +2,18 @@
 //! nothing behind, and does not delay other clients.
 
 #[cfg(feature = "auth")]
-#[path = "hostile_server/authentication.rs"]
 mod authentication;
-#[path = "hostile_server/control.rs"]
 mod control;
-#[path = "hostile_server/documents.rs"]
 mod documents;
-#[path = "hostile_server/streams.rs"]
 mod streams;
-mod support;
-#[path = "hostile_server/udp.rs"]
 mod udp;
-#[path = "support/wire.rs"]
-mod wire;
 
 use std::time::{Duration, Instant};
 
-use support::process::{assert_some_within, eventually};
-use support::{Program, Server};
-use wire::{Client, Holdings, PeerMessage, REPLY_TIMEOUT, TCP, state};
+use crate::support::process::{assert_some_within, eventually};
+use crate::support::wire;
+use crate::support::wire::{Client, Holdings, PeerMessage, REPLY_TIMEOUT, TCP, state};
+use crate::support::{Program, Server};
 
 /// Time in which an honest client is admitted and may open its streams, in spite of other connections.
 const AT_ONCE: Duration = Duration::from_millis(250);
