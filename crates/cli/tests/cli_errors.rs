@@ -108,11 +108,9 @@ fn a_host_that_does_not_exist() {
 fn a_port_in_use() {
     let server = Server::start(LINERATE, &[]);
     let refused = linerate(&["-s", "-p", &server.port.to_string()]).expect_code(1);
-    assert!(
-        refused.stderr.starts_with("iperf3: error - unable to start listener for connections: Address already in use"),
-        "{}",
-        refused.stderr
-    );
+    let expected = "iperf3: error - unable to start listener for connections: Address already in use";
+    assert!(refused.stderr.starts_with(expected), "{}", refused.stderr);
+    assert!(refused.stderr.ends_with("iperf3: exiting\n"), "{}", refused.stderr);
 }
 
 #[test]
@@ -120,7 +118,6 @@ fn a_port_in_use_is_an_error_in_a_servers_document() {
     let server = Server::start(LINERATE, &[]);
     let arguments = ["-s", "-p", &server.port.to_string(), "-J"];
     let refused = linerate(&arguments).expect_code(1);
-    assert_eq!(refused.stderr, "");
     let document = refused.json();
     let expected = "error - unable to start listener for connections: Address already in use";
     assert_eq!(text(&document, "/error"), expected);
@@ -128,6 +125,7 @@ fn a_port_in_use_is_an_error_in_a_servers_document() {
     assert_eq!(document["end"], serde_json::json!({}));
     let stock = run(Program::Iperf3.with(&arguments), LIMIT).expect_code(1);
     assert_eq!(text(&stock.json(), "/error"), expected);
+    assert_eq!(refused.stderr, stock.stderr);
 
     let refused = linerate(&["-s", "-p", &server.port.to_string(), "--json-stream"]).expect_code(1);
     let first: serde_json::Value = serde_json::from_str(refused.stdout.lines().next().expect("a line")).expect("JSON");

@@ -65,7 +65,12 @@ pub fn parse_count(text: &str) -> Result<BlockCount, Iperf3NumberError> {
 /// `None` when it is negative, infinite or not a number.
 #[must_use]
 pub fn parse_seconds(text: &str) -> Option<Duration> {
-    let seconds = leading_number(text.trim_start()).map_or(0.0, |(number, _)| number);
+    let text = text.trim_start();
+    let word = text.trim_start_matches(['+', '-']).get(..3).unwrap_or_default();
+    if ["inf", "nan"].iter().any(|known| word.eq_ignore_ascii_case(known)) {
+        return None;
+    }
+    let seconds = leading_number(text).map_or(0.0, |(number, _)| number);
     Duration::try_from_secs_f64(seconds).ok()
 }
 

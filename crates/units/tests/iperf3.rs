@@ -70,6 +70,8 @@ fn seconds_are_read_as_atof_does() {
         ("", Some(0.0)),
         ("-1", None),
         ("1e999", None),
+        ("inf", None),
+        ("-NaN", None),
     ];
     for (text, seconds) in table {
         assert_eq!(parse_seconds(text), seconds.map(Duration::from_secs_f64), "{text}");

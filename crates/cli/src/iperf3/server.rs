@@ -77,14 +77,19 @@ fn serve(arguments: &ServerArguments, server: Server, output: &Iperf3Output) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reports the reason why a server did not start.
+/// Reports the reason why a server did not start. iperf3 adds a line when it cannot listen (`run` in `main.c`).
 fn refuse(arguments: &ServerArguments, error: &Error) -> ExitCode {
+    let exits = error.code() == ErrorCode::LISTEN;
     // The log file may be the one that cannot be opened.
-    if let Ok(output) = Iperf3Output::new(&arguments.common, None) {
-        return fail(arguments, output, error);
+    let Ok(output) = Iperf3Output::new(&arguments.common, None) else {
+        super::output::print_error_line(&format!("iperf3: error - {error}"));
+        return FAILURE;
+    };
+    let code = fail(arguments, output.clone(), error);
+    if exits {
+        output.message("iperf3: exiting");
     }
-    super::output::print_error_line(&format!("iperf3: error - {error}"));
-    FAILURE
+    code
 }
 
 /// Reports the error that ended the server.
