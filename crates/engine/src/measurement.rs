@@ -4,7 +4,7 @@
 
 use core::time::Duration;
 use std::io;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linerate_model::far::HostEvidence;
@@ -114,7 +114,7 @@ fn next_stall_check(progress: MonotonicTime, now: MonotonicTime, limit: Duration
 
 /// Starts to watch this host, where details were requested. It has to precede the start of the test at both ends: programs for
 /// the kernel's events take a moment to load, on a busy host a long one.
-pub(crate) fn watch_host(remote: IpAddr, parameters: &TestParameters) -> Option<HostWatch> {
+pub(crate) fn watch_host(remote: SocketAddr, parameters: &TestParameters) -> Option<HostWatch> {
     parameters.far_details.then(|| HostWatch::start(remote, parameters.kernel_events))
 }
 

@@ -66,7 +66,7 @@ pub fn watch(
     loop {
         let at = clock::monotonic_now().since(start);
         reader.read(&filter, at, &mut readings)?;
-        let remote = readings.keys().next().map(|flow| flow.remote.ip());
+        let remote = readings.keys().next().map(|flow| flow.remote);
         host = host.or_else(|| remote.map(|remote| HostWatch::of_process(remote, wanted.traced_process())));
         if let Some(host) = &mut host {
             host.sample(clock::monotonic_now());

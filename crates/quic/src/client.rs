@@ -174,7 +174,7 @@ impl QuicClient {
         let (tag, number) = (self.target.ready.tag, Arc::clone(&self.number));
         let mut configuration =
             ClientConfig::new(Arc::<quinn::crypto::rustls::QuicClientConfig>::clone(&client.configuration));
-        configuration.transport_config(transport::transport(self.target.congestion_control, self.remote.ip(), WINDOW));
+        configuration.transport_config(transport::transport(self.target.congestion_control, self.remote, WINDOW));
         configuration.initial_dst_cid_provider(Arc::new(move || {
             ConnectionId::new(&tag.identifier(number.fetch_add(1, Ordering::Relaxed)))
         }));

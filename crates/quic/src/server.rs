@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use std::collections::HashMap;
-use std::net::{IpAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -204,7 +204,7 @@ impl SessionEntry {
         &self,
         usual: &quinn::ServerConfig,
         fresh: &Arc<QuicServerConfig>,
-        peer: IpAddr,
+        peer: SocketAddr,
     ) -> Arc<quinn::ServerConfig> {
         let new = || {
             let mut configuration = usual.clone();
@@ -371,7 +371,7 @@ impl EndpointAcceptor {
 
     fn accept(&self, incoming: Incoming, session: Arc<SessionEntry>, number: u32) {
         let peer = incoming.remote_address();
-        let configuration = session.configuration(&self.configuration, &self.fresh, peer.ip());
+        let configuration = session.configuration(&self.configuration, &self.fresh, peer);
         let budget = (!incoming.remote_address_validated()).then(|| self.socket.limit_unvalidated(peer));
         // A damaged packet takes nothing from the client whose identifier it has.
         let Ok(connecting) = incoming.accept_with(configuration) else { return };

@@ -1,7 +1,7 @@
 //! Settings of a connection: windows for long fat paths, and the path MTU that the route permits.
 
 use core::time::Duration;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linerate_model::quic::QuicCongestionControl;
@@ -47,14 +47,14 @@ const IPV6_HEADERS: u32 = 48;
 const USUAL_PAYLOAD: u16 = 1452;
 
 /// Settings of a connection to `peer` with windows of that size.
-pub(crate) fn transport(control: QuicCongestionControl, peer: IpAddr, window: ByteCount) -> Arc<TransportConfig> {
+pub(crate) fn transport(control: QuicCongestionControl, peer: SocketAddr, window: ByteCount) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
     let size = size_of(window);
     let mut discovery = MtuDiscoveryConfig::default();
     let largest = largest_payload(peer);
     discovery.upper_bound(largest);
     // On loopback no path is in between; a proxy that carries less is found as a black hole.
-    let initial = if peer.to_canonical().is_loopback() { largest } else { MIN_PAYLOAD };
+    let initial = if peer.ip().to_canonical().is_loopback() { largest } else { MIN_PAYLOAD };
     transport
         .max_concurrent_bidi_streams(VarInt::from_u32(1))
         .max_concurrent_uni_streams(VarInt::from_u32(u32::from(QuicTransferOrder::MAX_STREAMS)))
@@ -120,9 +120,8 @@ fn factory(control: QuicCongestionControl, datagram: u16) -> Arc<dyn ControllerF
 }
 
 /// Largest UDP payload of the route: the search for the path MTU (RFC 8899) ends there.
-fn largest_payload(peer: IpAddr) -> u16 {
-    let peer = peer.to_canonical();
-    let headers = if peer.is_ipv4() { IPV4_HEADERS } else { IPV6_HEADERS };
+fn largest_payload(peer: SocketAddr) -> u16 {
+    let headers = if peer.ip().to_canonical().is_ipv4() { IPV4_HEADERS } else { IPV6_HEADERS };
     let route = route::route_to(peer).ok().and_then(|route| route.mtu());
     let payload = route.map(|mtu| u16::try_from(mtu.get().saturating_sub(headers)).unwrap_or(MAX_PAYLOAD));
     payload.unwrap_or(USUAL_PAYLOAD).clamp(MIN_PAYLOAD, MAX_PAYLOAD)
@@ -142,7 +141,7 @@ mod tests {
 
     #[test]
     fn loopback_has_large_datagrams() {
-        assert!(largest_payload(IpAddr::from([127, 0, 0, 1])) >= USUAL_PAYLOAD);
-        assert!(largest_payload("::ffff:127.0.0.1".parse().expect("an address")) >= USUAL_PAYLOAD);
+        assert!(largest_payload(([127, 0, 0, 1], 0).into()) >= USUAL_PAYLOAD);
+        assert!(largest_payload("[::ffff:127.0.0.1]:0".parse().expect("an address")) >= USUAL_PAYLOAD);
     }
 }

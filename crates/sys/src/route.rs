@@ -49,14 +49,9 @@ const RTN_LOCAL: u8 = 2;
 /// Length of `rtmsg`: family, lengths of prefixes, type of service, table, protocol, scope, type, flags.
 const RTMSG_LENGTH: usize = 12;
 
-/// The route to `address`, in the calling thread's network namespace. For a link-local address, which each interface may
-/// lead to, that is any of them: [`route_to_peer`] has the right one.
-pub fn route_to(address: IpAddr) -> Result<RouteToAddress> {
-    route_to_peer(SocketAddr::new(address, 0))
-}
-
-/// The route to the address of a peer, likewise; to a link-local one on the interface that its scope names.
-pub fn route_to_peer(peer: SocketAddr) -> Result<RouteToAddress> {
+/// The route to the address of a peer, in the calling thread's network namespace; to a link-local one, which each interface
+/// may lead to, on the interface that its scope names, and on any without one.
+pub fn route_to(peer: SocketAddr) -> Result<RouteToAddress> {
     let scope = scope_of(peer);
     let address = canonical(peer).ip();
     let failed = |cause| {
@@ -132,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_route_to_this_host() {
-        for text in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+        for text in ["127.0.0.1:0", "[::1]:0", "[::ffff:127.0.0.1]:0"] {
             let route = route_to(text.parse().expect("valid")).expect("every host has it");
             assert_eq!((route.interface.as_str(), route.index, route.is_local), ("lo", 1, true), "{text}");
             assert_eq!((route.gateway, route.mtu()), (None, route.interface_mtu));
@@ -148,7 +143,7 @@ mod tests {
             for (far, router, near, length) in
                 [("10.99.2.2", "10.99.1.2", "10.99.1.1", 32), ("fd99:2::2", "fd99:1::2", "fd99:1::1", 128)]
             {
-                let to = far.parse().expect("valid");
+                let to = SocketAddr::new(far.parse().expect("valid"), 0);
                 let route = route_to(to).expect("there is one");
                 assert_eq!((route.interface.as_str(), route.is_local), ("near0", false));
                 assert_eq!((route.gateway, route.source), (router.parse().ok(), near.parse().ok()));
@@ -161,7 +156,7 @@ mod tests {
             }
         };
         chain.near.within(within).expect("entered");
-        let alone = || route_to("192.0.2.1".parse().expect("valid")).expect_err("not even loopback is up");
+        let alone = || route_to("192.0.2.1:0".parse().expect("valid")).expect_err("not even loopback is up");
         let error = crate::namespace::NetworkNamespace::create().expect("root").within(alone).expect("entered");
         assert!(error.to_string().contains("ip route"), "{error}");
     }
@@ -174,7 +169,7 @@ mod tests {
             for device in ["r1", "r2"] {
                 let scope = crate::namespace::device_index(device).expect("there");
                 let peer = std::net::SocketAddrV6::new("fe80::99".parse().expect("valid"), 7, 0, scope);
-                let route = route_to_peer(peer.into()).expect("there is one");
+                let route = route_to(peer.into()).expect("there is one");
                 assert_eq!((route.interface.as_str(), route.index, route.gateway), (device, scope, None));
             }
         };

@@ -413,7 +413,7 @@ impl<'a> ClientDriver<'a> {
         }
         let rtts = self.streams.iter().filter_map(|stream| tcp_info::read(stream).ok()?.rtt);
         self.handshake_rtts.extend(rtts);
-        let remote = self.streams.first().map(|stream| stream.description.remote.ip());
+        let remote = self.streams.first().map(|stream| stream.description.remote);
         self.host = remote.and_then(|remote| watch_host(remote, &self.parameters));
         self.handle(ClientEvent::StreamsOpen);
         Ok(())

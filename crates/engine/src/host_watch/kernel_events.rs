@@ -1,6 +1,6 @@
 //! Events of the kernel during a test, or the reason why they are unknown.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use linerate_model::far::KernelEvents;
 use linerate_model::socket::ProcessId;
@@ -14,7 +14,7 @@ pub(super) struct KernelEventTrace(Result<KernelEventWatch, String>);
 
 impl KernelEventTrace {
     /// Starts to trace the threads of a process, and the queueing discipline towards `remote`.
-    pub(super) fn start(process: ProcessId, remote: IpAddr) -> Self {
+    pub(super) fn start(process: ProcessId, remote: SocketAddr) -> Self {
         // Programs at queues run for each packet of the host, also where this interface has none.
         let link = environment::link_towards(remote).ok();
         let interface = link.filter(|(index, link)| has_queue(*index, &link.interface)).map(|(index, _)| index);

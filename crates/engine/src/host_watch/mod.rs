@@ -4,7 +4,7 @@ mod kernel_events;
 mod queues;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use linerate_model::environment::{InterfaceCounters, ProtocolCounters};
 use linerate_model::far::{HostEvidence, LinkEvidence, ProcessorLoad, ReceivingEvidence};
@@ -37,7 +37,7 @@ struct WatchedLink {
 }
 
 impl WatchedLink {
-    fn towards(remote: IpAddr, now: MonotonicTime) -> Option<Self> {
+    fn towards(remote: SocketAddr, now: MonotonicTime) -> Option<Self> {
         let (index, evidence) = environment::link_towards(remote).ok()?;
         let counters = InterfaceWatch::new(index).ok().and_then(|mut watch| {
             let counters = watch.read().ok()?;
@@ -56,12 +56,12 @@ impl WatchedLink {
 
 impl HostWatch {
     /// Reads the counters of this host and of its interface towards `remote`; traces the kernel's events on request.
-    pub(crate) fn start(remote: IpAddr, traces_kernel: bool) -> Self {
+    pub(crate) fn start(remote: SocketAddr, traces_kernel: bool) -> Self {
         Self::of_process(remote, traces_kernel.then(|| ProcessId(std::process::id())))
     }
 
     /// The same, with the kernel's events about the threads of this process, if any.
-    pub(crate) fn of_process(remote: IpAddr, traced: Option<ProcessId>) -> Self {
+    pub(crate) fn of_process(remote: SocketAddr, traced: Option<ProcessId>) -> Self {
         let kernel_events = traced.map(|process| KernelEventTrace::start(process, remote));
         let started = clock::monotonic_now();
         Self {

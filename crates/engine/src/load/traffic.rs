@@ -84,7 +84,7 @@ pub(super) struct TrafficSnapshot {
 impl<'s> TrafficMeter<'s> {
     pub(super) fn new(session: Option<&'s ProbeSession>, peer: SocketAddr) -> Self {
         // On loopback both ends share the interface, which counts everything twice.
-        let route = route::route_to_peer(peer).ok().filter(|route| !route.is_local && route.interface != "lo");
+        let route = route::route_to(peer).ok().filter(|route| !route.is_local && route.interface != "lo");
         let watch = route.as_ref().and_then(|route| InterfaceWatch::new(route.index).ok());
         Self { session, watch, route }
     }

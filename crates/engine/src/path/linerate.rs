@@ -182,7 +182,7 @@ fn contamination(record: &mut PathRecord<'_>, facts: &crate::probe::messages::Fa
 
 /// MTU of this host's interface towards the peer, and the kernel's path MTU.
 pub(super) fn interface_mtu(peer: SocketAddr) -> (Option<Mtu>, Option<Mtu>) {
-    match route::route_to_peer(peer) {
+    match route::route_to(peer) {
         Ok(route) => (route.interface_mtu, route.route_mtu),
         Err(_) => (None, None),
     }

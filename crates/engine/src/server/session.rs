@@ -406,7 +406,7 @@ impl TestSession {
     fn advance_opening(&mut self) {
         let (Some((opening, since)), Some(parameters)) = (&self.opening, &self.parameters) else { return };
         if opening.is_complete(parameters) {
-            self.host = watch_host(self.start.peer.ip().to_canonical(), parameters);
+            self.host = watch_host(self.start.peer, parameters);
             self.handle(ServerEvent::StreamsOpen);
         } else if clock::monotonic_now().since(*since) >= OPENING_TIMEOUT {
             self.opening = None;

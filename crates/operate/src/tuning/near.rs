@@ -4,7 +4,7 @@ use core::time::Duration;
 use linerate_units::CompactCollect;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use linerate_change::{
@@ -171,7 +171,7 @@ fn interface_towards(
     peer: IpAddr,
     unreadable: &mut Vec<String>,
 ) -> Option<EgressInterface> {
-    let name = route_to(peer).ok()?.interface;
+    let name = route_to(SocketAddr::new(peer, 0)).ok()?.interface;
     let queueing = host.read(&ChangeTarget::Queueing { interface: name.clone() }).unwrap_or_else(|error| {
         unreadable.push(format!("the queueing disciplines of {name}: {error}"));
         None

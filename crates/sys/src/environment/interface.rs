@@ -37,7 +37,7 @@ const OFFLOADS: [&str; 14] = [
 const TC_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) fn towards(remote: SocketAddr, notes: &mut UnreadableNotes) -> Option<InterfaceFacts> {
-    let route = notes.keep("interface", route::route_to_peer(remote))?;
+    let route = notes.keep("interface", route::route_to(remote))?;
     let interface = notes.keep("interface", NetworkInterface::by_index(route.index))?;
     Some(facts(&route, interface, notes))
 }

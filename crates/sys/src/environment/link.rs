@@ -1,7 +1,7 @@
 //! Interface towards the peer of a test, as far as it can limit a transfer.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use linerate_model::far::LinkEvidence;
 use linerate_model::host::link::DuplexMode;
@@ -26,7 +26,7 @@ const OFFLOADS: [&str; 8] = [
 
 /// Number and facts of the interface on the route to `remote`, without the errors of a test; in the calling thread's
 /// network namespace. Facts that the device does not report are `None`.
-pub fn link_towards(remote: IpAddr) -> Result<(u32, LinkEvidence)> {
+pub fn link_towards(remote: SocketAddr) -> Result<(u32, LinkEvidence)> {
     let index = route::route_to(remote)?.index;
     let interface = NetworkInterface::by_index(index)?;
     let (speed, max_speed, duplex) = facts::link_speed(&interface.name);
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_loopback_device_is_no_link() {
-        let (index, link) = link_towards([127, 0, 0, 1].into()).expect("every host has it");
+        let (index, link) = link_towards(([127, 0, 0, 1], 0).into()).expect("every host has it");
         assert_eq!((index, link.interface.as_str(), link.is_loopback), (1, "lo", true));
         assert_eq!((link.speed_bits_per_second, link.is_half_duplex, link.errors), (None, None, None));
         assert!(link.mtu_bytes.is_some() && link.offloads.contains_key("tx-tcp-segmentation"), "{link:?}");
@@ -80,7 +80,7 @@ mod tests {
                 crate::command::run_checked(program, arguments, None, ten_seconds).expect("runs");
             };
             features::turn_aggregation_off("near0").expect("root");
-            let (_, link) = link_towards("10.99.2.2".parse().expect("valid")).expect("a route");
+            let (_, link) = link_towards("10.99.2.2:0".parse().expect("valid")).expect("a route");
             assert_eq!(
                 (link.interface.as_str(), link.kind.as_deref(), link.mtu_bytes),
                 ("near0", Some("veth"), Some(1500))
@@ -93,7 +93,7 @@ mod tests {
             run("ip", &["link", "add", "link", "near0", "name", "upper0", "type", "macvlan"]);
             run("ip", &["link", "set", "upper0", "up"]);
             run("ip", &["route", "add", "192.0.2.0/24", "dev", "upper0"]);
-            let (_, upper) = link_towards("192.0.2.1".parse().expect("valid")).expect("a route");
+            let (_, upper) = link_towards("192.0.2.1:0".parse().expect("valid")).expect("a route");
             assert_eq!((upper.kind.as_deref(), upper.interface.as_str()), (Some("macvlan"), "upper0"));
         };
         chain.near.within(within).expect("entered");

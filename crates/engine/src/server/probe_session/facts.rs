@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 use linerate_sys::interface::{self, NetworkInterface};
-use linerate_sys::route::{RouteToAddress, route_to_peer};
+use linerate_sys::route::{RouteToAddress, route_to};
 use linerate_sys::{clock, environment, host, net, options, tcp_info};
 use linerate_units::{MonotonicTime, Mss, PacketCount};
 use linerate_wire::probe::{FarFacts, InterfaceCounterSample, MAX_CONGESTION_CONTROLS, SynFacts};
@@ -55,7 +55,7 @@ impl CollectedFacts {
 
     fn read_slow(&mut self, peer: SocketAddr) -> FarFacts {
         let host = environment::read(None);
-        self.route = route_to_peer(peer).ok();
+        self.route = route_to(peer).ok();
         let queue = self.route.as_ref().and_then(|route| interface::root_queue(route.index).ok().flatten());
         let mut names = host.congestion_controls.unwrap_or_default();
         names.truncate(MAX_CONGESTION_CONTROLS);
