@@ -14,7 +14,7 @@ use linerate_model::sample::IntervalReport;
 use linerate_sys::signals::InterruptSignals;
 
 use crate::client::{self, ClientOptions, PriorContact};
-use crate::course;
+use crate::phases;
 use crate::error::Error;
 use crate::path::{self, PathEvent, PathOptions, PathOutcome};
 
@@ -86,7 +86,7 @@ pub fn run(
     };
     let is_answered = path.as_ref().is_none_or(|path| path.error.is_none());
     let pauses = path.is_some() && is_answered;
-    let halted = course::check(stop).is_err() || (pauses && course::wait(stop, PAUSE).is_err());
+    let halted = phases::check(stop).is_err() || (pauses && phases::wait(stop, PAUSE).is_err());
     let transfer = detailed(&options.transfer);
     let mut watch = TransferObserver::default();
     let error = if halted {

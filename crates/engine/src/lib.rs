@@ -13,7 +13,7 @@ pub mod baseline;
 mod budget;
 pub mod client;
 mod control;
-mod course;
+mod phases;
 pub mod diagnose;
 mod error;
 mod host_watch;

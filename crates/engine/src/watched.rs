@@ -12,7 +12,7 @@ use linerate_sys::sock_diag::{AddressPrefix, SocketFilter, SocketOwners, SocketR
 use linerate_sys::{Result, clock};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Port};
 
-use crate::course;
+use crate::phases;
 use crate::diagnose::SAMPLING_INTERVAL;
 use crate::host_watch::HostWatch;
 
@@ -75,7 +75,7 @@ pub fn watch(
         progress(at, (moved - last).rate_over(SAMPLING_INTERVAL));
         last = moved;
         let next = next_reading(start);
-        if at >= time || course::wait_until(stop, next).is_err() {
+        if at >= time || phases::wait_until(stop, next).is_err() {
             break;
         }
     }

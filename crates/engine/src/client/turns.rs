@@ -6,7 +6,7 @@ use linerate_sys::clock;
 use linerate_sys::signals::InterruptSignals;
 use linerate_wire::error::ErrorCode;
 
-use crate::course;
+use crate::phases;
 use crate::error::Error;
 
 /// Duration for which a busy server is retried,
@@ -34,7 +34,7 @@ pub fn retry_while_busy<T>(
     loop {
         let (error, result) = attempt();
         let again = error.as_ref().is_some_and(|error| is_temporary(error.code(), server));
-        if !again || clock::monotonic_now() >= until || course::wait(stop, PAUSE).is_err() {
+        if !again || clock::monotonic_now() >= until || phases::wait(stop, PAUSE).is_err() {
             return (error, result);
         }
     }

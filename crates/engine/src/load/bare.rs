@@ -9,7 +9,7 @@ use super::evidence::{CountingWindow, ProbeReading};
 use super::probes::RunningProbes;
 use super::record::LoadRecord;
 use super::{LoadEvent, LoadFigures};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 
 /// Measures the idle path by ICMP. `refusal` is the failure of the search for a server.

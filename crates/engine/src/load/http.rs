@@ -20,7 +20,7 @@ use super::evidence::{
 };
 use super::record::LoadRecord;
 use super::{LoadEvent, LoadTestOptions, LoadTestOutcome};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 
 /// Load in one direction, over all its connections.

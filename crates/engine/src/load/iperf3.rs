@@ -23,7 +23,7 @@ use super::record::LoadRecord;
 use super::traffic::{OwnBytes, TrafficMeter};
 use super::{LoadEvent, LoadFigures, bare};
 use crate::client::{self, ClientOptions, PriorContact};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 use crate::probe::messages::LoadSample;
 

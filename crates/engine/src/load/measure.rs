@@ -17,7 +17,7 @@ use super::probes::RunningProbes;
 use super::record::LoadRecord;
 use super::traffic::{OwnBytes, TrafficMeter};
 use super::{LoadEvent, LoadFigures, profiles, stage};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::{ApplicationPing, LoadConnection, LoadOptions, ProbeError, ProbeSession};
 
 /// Polling interval of the idle phase.

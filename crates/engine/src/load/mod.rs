@@ -48,7 +48,7 @@ use linerate_model::load::{LoadDocument, PhaseKind};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{BitRate, ByteCount, StreamCount};
 
-use crate::course::{self, AbortReason, FarService};
+use crate::phases::{self, AbortReason, FarService};
 use crate::probe::messages::FarFacts;
 use crate::probe::{AnsweringService, ProbeError, ProbeTarget};
 use crate::rr::QuicTransactions;
@@ -204,14 +204,14 @@ pub fn run(
 }
 
 fn measure(record: &mut LoadRecord<'_>) -> Result<(), AbortReason> {
-    match course::far_end(&record.options.target, record.stop)? {
+    match phases::far_end(&record.options.target, record.stop)? {
         FarService::Probes(session) => measure::measure(record, &session),
         FarService::Tests { outdated } => {
             let answering = if outdated { AnsweringService::WithoutProbes } else { AnsweringService::Iperf3 };
             profiles::check_far_end(record, answering)?;
             requests::check_far_end(record, answering)?;
             if outdated {
-                record.note(course::OUTDATED_NOTE);
+                record.note(phases::OUTDATED_NOTE);
             }
             iperf3::measure(record)
         }

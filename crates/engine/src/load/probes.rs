@@ -17,7 +17,7 @@ use super::echo::{self, EchoProber};
 use super::evidence::{ClassSamples, Ect1Arrivals, ProbeFate, ProbeReading};
 use super::record::LoadRecord;
 use super::requests::{self, RequestProber};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::{ProbeOrder, ProbeResult, ProbeSeries, ProbeSession};
 
 /// Expedited forwarding (RFC 3246).

@@ -14,7 +14,7 @@ use linerate_units::{ByteCount, MonotonicTime};
 
 use super::evidence::{LoadEvidence, PhaseEvidence};
 use super::{LoadEvent, LoadTestOptions, LoadTestOutcome, readings, series, verdict};
-use crate::course::{self, AbortReason};
+use crate::phases::{self, AbortReason};
 use crate::probe::messages::FarFacts;
 
 /// The document while it is filled.
@@ -87,7 +87,7 @@ impl<'a> LoadRecord<'a> {
 
     /// A phase begins.
     pub(super) fn phase(&mut self, kind: PhaseKind) {
-        let _ = course::is_phase_ended(self.stop);
+        let _ = phases::is_phase_ended(self.stop);
         self.evidence.phases.push(PhaseEvidence::new(kind, clock::monotonic_now()));
         self.tell(&LoadEvent::Phase(kind));
     }
@@ -99,7 +99,7 @@ impl<'a> LoadRecord<'a> {
 
     /// True once after the user has asked to end the present phase.
     pub(super) fn is_phase_ended(&self) -> bool {
-        course::is_phase_ended(self.stop)
+        phases::is_phase_ended(self.stop)
     }
 
     /// Ends the counting of the present phase where the user has asked for its end; returns true in that case.
@@ -115,34 +115,34 @@ impl<'a> LoadRecord<'a> {
     /// Adds and reports a note, once.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
-        if course::add_note(&mut self.document.notes, &text) {
+        if phases::add_note(&mut self.document.notes, &text) {
             self.tell(&LoadEvent::Note(text));
         }
     }
 
     /// Adds the reason why a key is `null`; the first reason is kept.
     pub(super) fn unknown(&mut self, key: &str, reason: impl Into<String>) {
-        course::add_unknown(&mut self.document.unknown, key, reason);
+        phases::add_unknown(&mut self.document.unknown, key, reason);
     }
 
     pub(super) fn check(&self) -> Result<(), AbortReason> {
-        course::check(self.stop)
+        phases::check(self.stop)
     }
 
     /// Sleeps for `time`, or until a signal.
     pub(super) fn wait(&self, time: Duration) -> Result<(), AbortReason> {
-        course::wait(self.stop, time)
+        phases::wait(self.stop, time)
     }
 
     /// Sleeps until `time`, or until a signal.
     pub(super) fn wait_until(&self, time: MonotonicTime) -> Result<(), AbortReason> {
-        course::wait_until(self.stop, time)
+        phases::wait_until(self.stop, time)
     }
 
     pub(super) fn finish(mut self, result: Result<(), AbortReason>) -> LoadTestOutcome {
         let end = clock::monotonic_now();
         self.document.duration_ns = nanoseconds(end.since(self.started));
-        let (termination, error) = course::termination_of(result, self.stop);
+        let (termination, error) = phases::termination_of(result, self.stop);
         self.document.termination = termination;
         verdict::complete(&mut self.document, &self.evidence, self.started, end);
         LoadTestOutcome {

@@ -15,7 +15,7 @@ use linerate_units::{ByteCount, MonotonicTime};
 use super::evidence::ClassSamples;
 use super::record::LoadRecord;
 use super::request_log::RequestLog;
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::{AnsweringService, ProbeError, ProbeSession, lock};
 use crate::rr::{self, RequestConnection};
 

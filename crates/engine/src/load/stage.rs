@@ -18,7 +18,7 @@ use super::profiles::{self, RunningProfile};
 use super::record::LoadRecord;
 use super::traffic::OwnBytes;
 use super::{LoadEvent, LoadFigures};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::{LoadConnection, LoadOutcome, ProbeError};
 
 /// Longest time for a queue to drain before the next phase begins.

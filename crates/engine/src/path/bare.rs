@@ -8,7 +8,7 @@ use linerate_sys::net;
 
 use super::record::PathRecord;
 use super::{PathPhase, convert, echo, handshake, hops, idle, stamp, tcp};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 
 /// Duration of the ICMP echoes,

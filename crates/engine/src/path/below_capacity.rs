@@ -11,7 +11,7 @@ use super::linerate::PathKnowledge;
 use super::policer::stream;
 use super::record::PathRecord;
 use super::search::{full_packets, packet};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 use crate::probe::messages::{PacketRecord, SendLimit, SendOrder};
 

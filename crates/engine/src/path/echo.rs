@@ -15,7 +15,7 @@ use linerate_units::{ByteCount, MonotonicTime, Mtu, PacketCount};
 use super::linerate::{BOTH_DIRECTIONS, interface_mtu};
 use super::mtu;
 use super::record::PathRecord;
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::ProbeTarget;
 
 /// Payload of an echo for round trips, as sent by `ping`.

@@ -12,7 +12,7 @@ use linerate_units::MonotonicTime;
 use super::convert;
 use super::idle::latency_series;
 use super::record::PathRecord;
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 
 /// Handshakes with a server that has other tasks.
 pub(super) const SERVER_HANDSHAKES: u32 = 3;

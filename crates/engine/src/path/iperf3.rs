@@ -17,7 +17,7 @@ use super::linerate::{BOTH_DIRECTIONS, name};
 use super::record::PathRecord;
 use super::{PathEvent, PathPhase, bare, convert, hops, idle};
 use crate::client::{self, ClientOptions, PriorContact};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 
 /// Duration of each test.

@@ -10,7 +10,7 @@ use linerate_units::{BitRate, ByteCount, Mtu};
 
 use super::record::PathRecord;
 use super::{PathPhase, convert, handshake, hops, idle, marks, mtu, search, tcp};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::{ProbeError, ProbeSession};
 
 /// Knowledge of the path, which grows from phase to phase.

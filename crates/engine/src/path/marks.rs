@@ -8,7 +8,7 @@ use linerate_units::TypeOfService;
 use super::linerate::{BOTH_DIRECTIONS, PathKnowledge, index, name};
 use super::mtu::{far_send_all, order, send_one};
 use super::record::PathRecord;
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 use crate::probe::messages::{RecordDetail, SendOrder};
 

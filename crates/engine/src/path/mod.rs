@@ -48,7 +48,7 @@ use linerate_model::path::{PathDocument, PeerKind};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{BitRate, ByteCount, PacketCount, Port};
 
-use crate::course::{self, AbortReason, FarService};
+use crate::phases::{self, AbortReason, FarService};
 use crate::probe::messages::FarFacts;
 use crate::probe::{ProbeError, ProbeTarget};
 pub use blind::BlindStream;
@@ -203,11 +203,11 @@ fn measure(record: &mut PathRecord<'_>) -> Result<(), AbortReason> {
         return blind::measure(record, stream);
     }
     record.phase(PathPhase::Connect, Duration::from_millis(500));
-    match course::far_end(&record.options.target, record.stop)? {
+    match phases::far_end(&record.options.target, record.stop)? {
         FarService::Probes(session) => linerate::measure(record, &session),
         FarService::Tests { outdated } => {
             if outdated {
-                record.note(course::OUTDATED_NOTE);
+                record.note(phases::OUTDATED_NOTE);
             }
             iperf3::measure(record)
         }

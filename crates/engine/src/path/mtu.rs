@@ -15,7 +15,7 @@ use linerate_wire::stamp::{ErrorEstimate, SenderPacket, SessionIdentifier, Stamp
 use super::linerate::{BOTH_DIRECTIONS, PathKnowledge, index, interface_mtu, name};
 use super::record::PathRecord;
 use super::{convert, search};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::messages::{PacketSpacing, RecordDetail, SendLimit, SendOrder, StreamNumber};
 use crate::probe::{ProbeError, ProbeSession};
 

@@ -12,7 +12,7 @@ use super::convert;
 use super::linerate::{PathKnowledge, name};
 use super::record::PathRecord;
 use super::search::{full_packets, packet};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 use crate::probe::messages::{PacketRecord, RecordDetail, SendLimit, SendOrder};
 

@@ -14,7 +14,7 @@ use linerate_units::serde::nanoseconds;
 use linerate_units::{ByteCount, MonotonicTime};
 
 use super::{BlindStream, PathEvent, PathOptions, PathOutcome, PathPhase};
-use crate::course::{self, AbortReason};
+use crate::phases::{self, AbortReason};
 use crate::probe::ProbeError;
 use crate::probe::messages::FarFacts;
 
@@ -87,7 +87,7 @@ impl<'a> PathRecord<'a> {
     /// Starts a phase and ends the previous one.
     pub(super) fn phase(&mut self, phase: PathPhase, expected: Duration) {
         self.end_phase();
-        let _ = course::is_phase_ended(self.stop);
+        let _ = phases::is_phase_ended(self.stop);
         let now = self.elapsed();
         self.phases.push(PhaseSpan { name: phase.name().to_owned(), start_ns: now, end_ns: now });
         self.tell(&PathEvent::Phase(phase, expected));
@@ -112,14 +112,14 @@ impl<'a> PathRecord<'a> {
     /// Adds and reports a note, once.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
-        if course::add_note(&mut self.document.notes, &text) {
+        if phases::add_note(&mut self.document.notes, &text) {
             self.tell(&PathEvent::Note(text));
         }
     }
 
     /// Adds the reason why a key is `null`; the first reason is kept.
     pub(super) fn unknown(&mut self, key: &str, reason: impl Into<String>) {
-        course::add_unknown(&mut self.document.unknown, key, reason);
+        phases::add_unknown(&mut self.document.unknown, key, reason);
     }
 
     /// Adds the reason why a bandwidth-delay product is `null`, if it is.
@@ -149,22 +149,22 @@ impl<'a> PathRecord<'a> {
     }
 
     pub(super) fn check(&self) -> Result<(), AbortReason> {
-        course::check(self.stop)
+        phases::check(self.stop)
     }
 
     /// Sleeps for `time`, or until a signal.
     pub(super) fn wait(&self, time: Duration) -> Result<(), AbortReason> {
-        course::wait(self.stop, time)
+        phases::wait(self.stop, time)
     }
 
     /// Sleeps for `time`, or until the user ends the phase; returns true in that case.
     pub(super) fn wait_phase(&self, time: Duration) -> Result<bool, AbortReason> {
-        course::wait_phase(self.stop, time)
+        phases::wait_phase(self.stop, time)
     }
 
     /// True once after the user has asked to end the present phase.
     pub(super) fn is_phase_ended(&self) -> bool {
-        course::is_phase_ended(self.stop)
+        phases::is_phase_ended(self.stop)
     }
 
     /// Adds the reason of a failed part for each of its keys; fails only when going on is pointless.
@@ -186,7 +186,7 @@ impl<'a> PathRecord<'a> {
         self.document.duration_ns = self.elapsed();
         let [sent, received] = self.traffic;
         self.document.traffic_bytes = Some((sent + received).get()).filter(|bytes| *bytes > 0);
-        let (termination, error) = course::termination_of(result, self.stop);
+        let (termination, error) = phases::termination_of(result, self.stop);
         match termination.outcome() {
             Outcome::Complete => {}
             Outcome::Interrupted => self.fill_unknown("the measurement was interrupted before"),

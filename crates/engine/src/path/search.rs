@@ -20,7 +20,7 @@ use super::linerate::{BOTH_DIRECTIONS, PathKnowledge, index, name};
 use super::policer;
 use super::record::PathRecord;
 use super::{PathEvent, PathPhase};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::messages::{PacketSpacing, RecordDetail, SendLimit, SendOrder, StreamFeedback, StreamNumber};
 use crate::probe::{ProbeError, SendingThread, StreamReception};
 

@@ -13,7 +13,7 @@ use linerate_wire::stamp::{
 
 use super::blind::sender::{self, StreamPlan};
 use super::record::PathRecord;
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 
 /// UDP payload of the probes.
 const SIZE: ByteCount = ByteCount::new(64);

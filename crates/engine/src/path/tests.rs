@@ -12,7 +12,7 @@ use linerate_units::{ByteCount, MonotonicTime, PacketCount, Port, TypeOfService,
 use super::record::{PathRecord, source};
 use super::test_support::{options, recorded};
 use super::{PathEvent, PathPhase, convert};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 use crate::probe::messages::PacketRecord;
 

@@ -13,7 +13,7 @@ use linerate_units::{BitRate, ByteCount, Mtu};
 
 use super::Rfc6349Event;
 use super::record::Rfc6349Record;
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::path;
 
 pub(super) fn measure(record: &mut Rfc6349Record<'_>) -> Result<(), AbortReason> {

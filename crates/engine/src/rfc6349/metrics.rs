@@ -16,7 +16,7 @@ use super::baseline::bottleneck;
 use super::meaning;
 use super::record::Rfc6349Record;
 use super::transfer::{self, TransferKind, TransferResult, direction_of};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 
 /// Runs a transfer, and adds the metrics of each of its directions.
 pub(super) fn measure(record: &mut Rfc6349Record<'_>, kind: TransferKind, left: usize) -> Result<(), AbortReason> {

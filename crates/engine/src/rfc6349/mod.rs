@@ -29,7 +29,7 @@ use linerate_documents::run::{PhaseSpan, SampleSeries};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{BitRate, ByteCount, StreamCount};
 
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::path::{PathEvent, PathOptions};
 use crate::probe::ProbeError;
 use crate::probe::messages::FarFacts;

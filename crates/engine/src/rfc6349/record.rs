@@ -10,7 +10,7 @@ use linerate_units::serde::nanoseconds;
 use linerate_units::{ByteCount, MonotonicTime};
 
 use super::{Rfc6349Event, Rfc6349Options, Rfc6349Outcome};
-use crate::course::{self, AbortReason};
+use crate::phases::{self, AbortReason};
 use crate::probe::messages::FarFacts;
 
 /// The document while it is filled, and its observer.
@@ -84,22 +84,22 @@ impl<'a> Rfc6349Record<'a> {
     /// Adds and reports a note, once.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
-        if course::add_note(&mut self.notes, &text) {
+        if phases::add_note(&mut self.notes, &text) {
             self.tell(&Rfc6349Event::Note(text));
         }
     }
 
     /// Adds the reason why a key is `null`; the first reason is kept.
     pub(super) fn unknown(&mut self, key: &str, reason: impl Into<String>) {
-        course::add_unknown(&mut self.unknown, key, reason);
+        phases::add_unknown(&mut self.unknown, key, reason);
     }
 
     pub(super) fn check(&self) -> Result<(), AbortReason> {
-        course::check(self.stop)
+        phases::check(self.stop)
     }
 
     pub(super) fn finish(mut self, result: Result<(), AbortReason>) -> Rfc6349Outcome {
-        let (termination, error) = course::termination_of(result, self.stop);
+        let (termination, error) = phases::termination_of(result, self.stop);
         let target = &self.options.path.target;
         let (host, port) = (target.host.clone(), target.port.get());
         let duration_ns = self.elapsed();

@@ -17,7 +17,7 @@ use super::baseline::bottleneck;
 use super::record::Rfc6349Record;
 use super::{Rfc6349Event, Rfc6349Options};
 use crate::client::{self, ClientOptions, PriorContact};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 
 /// Interval of the reports.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -12,7 +12,7 @@ use super::baseline::bottleneck;
 use super::metrics::arrived;
 use super::record::Rfc6349Record;
 use super::transfer::{self, TransferKind, TransferResult};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 
 /// Fractions of the bandwidth-delay product.
 const WINDOW_FRACTIONS: [f64; 4] = [0.25, 0.5, 1.0, 2.0];

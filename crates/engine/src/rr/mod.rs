@@ -31,7 +31,7 @@ use linerate_sys::signals::InterruptSignals;
 use linerate_units::{ByteCount, MonotonicTime};
 use linerate_wire::probe::{MAX_RR_FLOWS, RrOrder, RrReport};
 
-use crate::course::{self, AbortReason};
+use crate::phases::{self, AbortReason};
 use crate::probe::messages::FarFacts;
 use crate::probe::{ProbeError, ProbeSession, ProbeTarget};
 use flow::{FlowRecord, FlowThread, FlowWatch};
@@ -180,7 +180,7 @@ fn follow(record: &mut RrRecord<'_>, flows: &[FlowThread], start: MonotonicTime)
             if flows.iter().all(FlowThread::is_over) {
                 return Ok(());
             }
-            course::wait_until(record.stop, next.min(clock::monotonic_now() + Duration::from_millis(50)))?;
+            phases::wait_until(record.stop, next.min(clock::monotonic_now() + Duration::from_millis(50)))?;
         }
         let now = clock::monotonic_now();
         let count: u64 = flows.iter().map(FlowThread::transactions).sum();

@@ -16,7 +16,7 @@ use linerate_wire::probe::RrReport;
 
 use super::flow::{FlowRecord, SecondTally};
 use super::{RrEvent, RrOptions, RrOutcome};
-use crate::course::{self, AbortReason};
+use crate::phases::{self, AbortReason};
 use crate::probe::messages::FarFacts;
 
 /// Headers of a segment or datagram over Ethernet with IPv6 and options, at most.
@@ -78,10 +78,10 @@ impl FlowSum {
         self.measured = self.measured.max(flow.measured);
         self.processor += flow.processor;
         if let Some(failure) = &flow.failure {
-            course::add_note(&mut self.failures, failure);
+            phases::add_note(&mut self.failures, failure);
         }
         if let Some(loss) = &flow.loss {
-            course::add_note(&mut self.losses, loss);
+            phases::add_note(&mut self.losses, loss);
         }
     }
 
@@ -142,11 +142,11 @@ impl<'a> RrRecord<'a> {
     }
 
     pub(super) fn unknown(&mut self, key: &str, reason: impl Into<String>) {
-        course::add_unknown(&mut self.unknown, key, reason);
+        phases::add_unknown(&mut self.unknown, key, reason);
     }
 
     fn note(&mut self, text: String) {
-        if course::add_note(&mut self.notes, &text) {
+        if phases::add_note(&mut self.notes, &text) {
             self.tell(&RrEvent::Note(text));
         }
     }
@@ -220,7 +220,7 @@ impl<'a> RrRecord<'a> {
     }
 
     pub(super) fn finish(mut self, result: Result<(), AbortReason>) -> RrOutcome {
-        let (termination, error) = course::termination_of(result, self.stop);
+        let (termination, error) = phases::termination_of(result, self.stop);
         self.explain_missing();
         let (options, flows) = (self.options, &self.flows);
         let is_open = options.rate.is_some();

@@ -25,7 +25,7 @@ use linerate_wire::results::{self, StreamCounts, TestResults};
 use linerate_wire::state::ControlState;
 
 use crate::client::{self, ClientOptions, ClientOutcome};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::{ProbeError, ProbeTarget};
 use crate::resources::ServerResources;
 use crate::server::{Server, ServerObserver, ServerOptions, SessionObserver};

@@ -20,7 +20,7 @@ use super::measure::LoadTest;
 use super::record::LoadRecord;
 use super::traffic::OwnBytes;
 use super::{LoadEvent, stage};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::messages::PacketRecord;
 use crate::probe::{AnsweringService, ProbeError};
 pub(super) use verdict::results;

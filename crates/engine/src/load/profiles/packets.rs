@@ -10,7 +10,7 @@ use super::super::measure::LoadTest;
 use super::super::record::LoadRecord;
 use super::super::traffic::OwnBytes;
 use super::{FlowEvidence, ProfileTraffic, Ticker, wait};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::messages::{
     BURSTS_FEATURE, PacketSpacing, RecordDetail, SendLimit, SendOrder, SentReport, StreamNumber,
 };

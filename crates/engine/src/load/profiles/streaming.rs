@@ -16,7 +16,7 @@ use super::super::measure::LoadTest;
 use super::super::record::LoadRecord;
 use super::super::traffic::OwnBytes;
 use super::{ProfileTraffic, RunningTraffic, TICK, Ticker, wait};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::{ProbeError, ProbeSession};
 
 /// Bytes of a response: a segment is requested as several, so that its size can change.

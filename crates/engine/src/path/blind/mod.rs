@@ -16,7 +16,7 @@ use linerate_sys::net;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount};
 
 use super::record::PathRecord;
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 
 /// Measurement without a control connection.

@@ -18,7 +18,7 @@ use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount};
 use linerate_wire::stamp::{SenderPacket, SessionIdentifier};
 
 use super::{BlindStream, rate_between, span};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::path::convert::{self, to_monotonic};
 use crate::path::idle::stream_metrics;
 use crate::path::record::PathRecord;

@@ -18,7 +18,7 @@ use linerate_wire::stamp::{SenderPacket, SessionIdentifier, StampTimestamp, Time
 
 use super::answers::ReturnLog;
 use super::{rate_between, span};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::path::convert;
 use crate::path::idle::{choose_best, latency_series, one_way_series, stream_metrics};
 use crate::path::record::PathRecord;

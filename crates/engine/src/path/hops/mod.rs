@@ -25,7 +25,7 @@ use linerate_sys::net;
 
 use super::record::PathRecord;
 use super::{PathPhase, idle};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 
 pub use labels::LabelOptions;

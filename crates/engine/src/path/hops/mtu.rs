@@ -16,7 +16,7 @@ use linerate_wire::hop_probe::HopProbe;
 
 use super::flow::HopFlow;
 use super::prober::{HopProber, MOST, PATIENCE, WHOLE_PATH};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::path::convert;
 use crate::path::linerate::interface_mtu;
 use crate::path::record::PathRecord;

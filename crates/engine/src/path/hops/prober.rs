@@ -17,7 +17,7 @@ use super::labels::LabelThread;
 use super::rounds::RecentRounds;
 use super::tally::HopTally;
 use super::{HopsSnapshot, mtu, report};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::path::PathEvent;
 use crate::path::record::PathRecord;
 

@@ -24,7 +24,7 @@ use super::convert::{self, to_monotonic};
 use super::linerate::{BOTH_DIRECTIONS, PathKnowledge, index, name};
 use super::record::{PathRecord, source};
 use super::{PathEvent, echo};
-use crate::course::AbortReason;
+use crate::phases::AbortReason;
 use crate::probe::messages::{PacketSpacing, RecordDetail, SendLimit, SendOrder};
 use crate::probe::{ApplicationPing, LoadOptions, ProbeError, ProbeOrder, ProbeResult};
 
