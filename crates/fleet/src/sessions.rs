@@ -11,10 +11,10 @@ use crate::description::{FleetDescription, ScheduleEntry, TaskEntry, TestEntry};
 use crate::identity::hash;
 use crate::pairs::{self, AddressPair};
 use crate::plain_host::is_plain_host;
-use crate::{FleetError, seats};
+use crate::{FleetError, round_robin};
 
 /// Largest number of hosts of a timetable.
-pub(crate) const MAX_HOSTS: usize = seats::MAX_SEATED;
+pub(crate) const MAX_HOSTS: usize = round_robin::MAX_HOSTS;
 
 /// Set-up, exchange of results and end of a transfer: what it takes beyond its duration.
 const TRANSFER_OVERHEAD: Duration = Duration::from_secs(3);

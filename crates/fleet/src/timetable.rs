@@ -13,7 +13,7 @@ use linerate_units::{BitRate, WallTime};
 
 use crate::FleetError;
 use crate::description::FleetDescription;
-use crate::seats::SeatingPlan;
+use crate::round_robin::RoundRobin;
 use crate::sessions;
 
 /// Largest difference of two clocks where the description has none: NTP over the Internet, with a margin.
@@ -58,16 +58,16 @@ impl Timetable {
             sessions::sessions(description)?.into_iter().partition(|session| session.weight == TestWeight::Exclusive);
         let hosts: HashSet<&str> = exclusive.iter().flat_map(|one| one.hosts.iter().map(|host| &**host)).collect();
         let count = hosts.len();
-        let seating = SeatingPlan::new(hosts).ok_or(FleetError::TooManyHosts(count))?;
+        let round_robin = RoundRobin::new(hosts).ok_or(FleetError::TooManyHosts(count))?;
         let clock_guard = description.meta.linerate.clock_guard.unwrap_or(DEFAULT_CLOCK_GUARD);
         let slot = exclusive.iter().map(|one| one.duration).max().unwrap_or_default() + 2 * clock_guard;
-        let rounds = seating.seats;
-        let placed = place(description, &seating, exclusive);
-        let laps = placed.iter().map(|(slot, _)| slot / rounds + 1).max().unwrap_or(1);
-        let asked = placed.iter().filter_map(|(_, one)| one.repeat).min().unwrap_or_default();
+        let rounds = round_robin.size;
+        let assigned = assign_slots(description, &round_robin, exclusive);
+        let laps = assigned.iter().map(|(slot, _)| slot / rounds + 1).max().unwrap_or(1);
+        let asked = assigned.iter().filter_map(|(_, one)| one.repeat).min().unwrap_or_default();
         let period = asked.max(slot * rounds * laps);
         let mut sessions: Vec<PlannedSession> =
-            placed.into_iter().map(|(slot, session)| planned(session, slot, period)).collect();
+            assigned.into_iter().map(|(slot, session)| planned(session, slot, period)).collect();
         sessions.sort_by(|one, other| (one.slot, &one.session).cmp(&(other.slot, &other.session)));
         Ok(Self { slot, clock_guard, rounds, laps, period, sessions, light })
     }
@@ -145,33 +145,33 @@ fn planned(session: TestSession, slot: u32, period: Duration) -> PlannedSession 
 /// Hosts and shares of uplinks that are taken in each slot.
 #[derive(Default)]
 struct TakenSlots<'a> {
-    /// Slot and seat.
+    /// Slot and index of a host.
     hosts: HashSet<(u32, u32)>,
     uplinks: HashMap<(u32, &'a str), f64>,
 }
 
 /// Slot of each session: its round, in the first lap where both hosts and the uplinks have room. The order is that of names'
 /// hashes, so that a further session moves only those of its own round.
-fn place(
+fn assign_slots(
     description: &FleetDescription,
-    seating: &SeatingPlan,
+    round_robin: &RoundRobin,
     mut sessions: Vec<TestSession>,
 ) -> Vec<(u32, TestSession)> {
     // The identity comes first in the order of sessions; equal ones of other names are next to each other.
     sessions.sort_unstable();
     let mut taken = TakenSlots::default();
-    let mut placed = Vec::with_capacity(sessions.len());
+    let mut assigned = Vec::with_capacity(sessions.len());
     for session in sessions {
-        let Some(seats) = seating.of_both(&session.hosts) else { continue };
+        let Some(indexes) = round_robin.indexes_of(&session.hosts) else { continue };
         let loads = uplink_loads(description, &session);
-        let mut slot = seating.round(seats);
-        while !taken.has_room(slot, seats, &loads) {
-            slot += seating.seats;
+        let mut slot = round_robin.round(indexes);
+        while !taken.is_free(slot, indexes, &loads) {
+            slot += round_robin.size;
         }
-        taken.take(slot, seats, &loads);
-        placed.push((slot, session));
+        taken.take(slot, indexes, &loads);
+        assigned.push((slot, session));
     }
-    placed
+    assigned
 }
 
 /// Load of an uplink.
@@ -219,13 +219,13 @@ pub(crate) fn session_rate(description: &FleetDescription, session: &TestSession
 }
 
 impl<'a> TakenSlots<'a> {
-    fn has_room(&self, slot: u32, seats: [u32; 2], loads: &[UplinkLoad<'_>]) -> bool {
-        seats.iter().all(|seat| !self.hosts.contains(&(slot, *seat)))
+    fn is_free(&self, slot: u32, indexes: [u32; 2], loads: &[UplinkLoad<'_>]) -> bool {
+        indexes.iter().all(|index| !self.hosts.contains(&(slot, *index)))
             && loads.iter().all(|load| load.fits(self.uplinks.get(&(slot, load.uplink)).copied().unwrap_or_default()))
     }
 
-    fn take(&mut self, slot: u32, seats: [u32; 2], loads: &[UplinkLoad<'a>]) {
-        self.hosts.extend(seats.map(|seat| (slot, seat)));
+    fn take(&mut self, slot: u32, indexes: [u32; 2], loads: &[UplinkLoad<'a>]) {
+        self.hosts.extend(indexes.map(|index| (slot, index)));
         for load in loads {
             *self.uplinks.entry((slot, load.uplink)).or_default() += load.demand;
         }

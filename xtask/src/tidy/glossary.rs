@@ -64,8 +64,7 @@ const WORDS: &[(&str, &str)] = &[
 const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
     ("crates/analysis/src/formulas/little.rs", &["proof"], "title of the cited paper"),
     ("docs/formulas.md", &["proof"], "title of the cited paper"),
-    ("crates/fleet/src/seats.rs", &["seat"], "key of a hash: another one would change every timetable"),
-    ("ARCHITECTURE.md", &["seats"], "name of a file"),
+    ("crates/fleet/src/round_robin.rs", &["seat"], "key of a hash: another one would change every timetable"),
     ("crates/sys/src/process/privileges.rs", &["nobody"], "name of a user account"),
 ];
 
