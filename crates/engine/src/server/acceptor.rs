@@ -16,7 +16,8 @@ use linerate_wire::error::{self, ErrorCode};
 use linerate_wire::state::ControlState;
 
 use super::handshakes::HandshakeGate;
-use super::registry::{SessionInbox, SessionMessage, SessionRegistry, StreamOwner};
+use super::inbox::{SessionInbox, SessionMessage};
+use super::registry::{SessionRegistry, StreamOwner};
 use super::session::{self, SessionStart};
 use super::tcp_turns::WindowSteering;
 use super::udp_hub::UdpHub;

@@ -10,6 +10,7 @@ mod client_choices;
 mod dialer;
 mod gate;
 mod handshakes;
+mod inbox;
 mod opening;
 mod probe_session;
 mod quic;

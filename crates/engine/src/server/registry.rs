@@ -1,11 +1,10 @@
 //! State shared by the acceptor and the sessions: expected streams, turns, running tests.
 
 use core::time::Duration;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use linerate_sys::poll::Waker;
@@ -13,11 +12,11 @@ use linerate_units::{ByteCount, MonotonicTime, StreamCount};
 use linerate_wire::cookie::Cookie;
 
 use super::gate::{RequestClaim, SessionNumber, UdpOpening, UdpTurns};
+use super::inbox::{SessionInbox, SessionMessage};
 use super::probe_session::ConnectionQueue;
 use super::reflector::ReflectorHandle;
 use super::tcp_turns::{TcpOpening, TcpTurns, WindowSteering};
 use crate::resources::{ClientNetwork, ResourceAccount, ServerResources, SessionDisplacer};
-use crate::tls::DataCipher;
 
 /// Silence after which a client's session may be displaced: longer than any round trip.
 const MAX_SILENCE: Duration = Duration::from_secs(1);
@@ -34,100 +33,6 @@ const MAX_SILENT_CLIENTS: usize = 64;
 
 /// Most displaced sessions that have not ended yet: each has a thread for a moment longer.
 const MAX_LEAVING: usize = 256;
-
-/// Message to a session.
-#[derive(Debug)]
-pub(super) enum SessionMessage {
-    /// A TCP stream whose cookie has been read.
-    Tcp(TcpStream),
-    /// The same, with the encryption of its data (`--tls-data`).
-    Secured(TcpStream, Box<DataCipher>),
-    /// A UDP stream, connected to its client, already answered.
-    Udp(UdpSocket),
-    /// The session may now let its client open its streams.
-    Turn,
-    /// The server is terminating; description of the signal.
-    Terminate(String),
-    /// The slot is needed: the client has sent no parameters, or its network has more than its share.
-    Displaced,
-}
-
-/// Message queue of a session.
-#[derive(Debug)]
-pub(super) struct SessionInbox {
-    queue: Mutex<VecDeque<SessionMessage>>,
-    /// Woken by messages, and by streams that end.
-    waker: Arc<Waker>,
-    /// Data connections that the session still expects; the acceptor refuses more.
-    expected: AtomicUsize,
-    /// Network of the control connection, from which they come.
-    network: ClientNetwork,
-    /// Address at which the client reached this server; `None` where the socket does not tell.
-    server: Option<SocketAddr>,
-    /// Connections with the session's cookie from other networks.
-    strangers: AtomicUsize,
-    /// Queue that takes the connections of a test of requests, without the session's own thread.
-    connections: Mutex<Option<Arc<ConnectionQueue>>>,
-}
-
-impl SessionInbox {
-    /// An empty queue for a session of `client`, which reached this server at `server`.
-    pub(super) fn new(client: IpAddr, server: Option<SocketAddr>) -> io::Result<Arc<Self>> {
-        let waker = Arc::new(Waker::new().map_err(io::Error::from)?);
-        let (expected, strangers) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let (queue, network, connections) = (Mutex::default(), ClientNetwork::of(client), Mutex::default());
-        Ok(Arc::new(Self { queue, waker, expected, network, server, strangers, connections }))
-    }
-
-    /// Number of connections with the session's cookie that came from other networks.
-    pub(super) fn strangers(&self) -> usize {
-        self.strangers.load(Ordering::Relaxed)
-    }
-
-    /// Address at which the client reached this server.
-    pub(super) fn server(&self) -> Option<SocketAddr> {
-        self.server
-    }
-
-    /// Waker of the session, for its streams.
-    pub(super) fn waker(&self) -> Arc<Waker> {
-        Arc::clone(&self.waker)
-    }
-
-    /// True for an address of the client's network.
-    pub(super) fn is_client(&self, address: IpAddr) -> bool {
-        self.network == ClientNetwork::of(address)
-    }
-
-    pub(super) fn deliver(&self, arrived: SessionMessage) {
-        let arrived = match (arrived, lock(&self.connections).as_ref()) {
-            (SessionMessage::Tcp(stream), Some(connections)) => return connections.push(stream),
-            (other, _) => other,
-        };
-        lock(&self.queue).push_back(arrived);
-        self.waker.wake();
-    }
-
-    pub(super) fn take(&self) -> Option<SessionMessage> {
-        self.waker.drain();
-        let mut queue = lock(&self.queue);
-        let first = queue.pop_front();
-        if !queue.is_empty() {
-            self.waker.wake();
-        }
-        first
-    }
-
-    fn claim_stream(&self) -> bool {
-        self.expected.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |expected| expected.checked_sub(1)).is_ok()
-    }
-}
-
-impl AsFd for SessionInbox {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.waker.as_fd()
-    }
-}
 
 /// Owner of a TCP connection.
 #[derive(Debug)]
@@ -427,7 +332,7 @@ impl SessionRegistry {
         if state.streams.contains_key(&cookie) {
             return false;
         }
-        inbox.expected.store(count.to_usize(), Ordering::Relaxed);
+        inbox.expect(count.to_usize());
         state.streams.insert(cookie, Arc::clone(inbox));
         true
     }
@@ -438,7 +343,7 @@ impl SessionRegistry {
         let expecting = state.streams.entry(cookie).or_insert_with(|| Arc::clone(inbox));
         let own = Arc::ptr_eq(expecting, inbox);
         if own {
-            inbox.expected.fetch_add(1, Ordering::Relaxed);
+            inbox.expect_another();
         }
         own
     }
@@ -456,8 +361,7 @@ impl SessionRegistry {
         let expecting = state.streams.entry(cookie).or_insert_with(|| Arc::clone(inbox));
         let own = Arc::ptr_eq(expecting, inbox);
         if own {
-            inbox.expected.store(count, Ordering::Relaxed);
-            *lock(&inbox.connections) = Some(queue);
+            inbox.expect_connections(count, queue);
         }
         own
     }
@@ -468,8 +372,7 @@ impl SessionRegistry {
         if state.streams.get(cookie).is_some_and(|expecting| Arc::ptr_eq(expecting, inbox)) {
             state.streams.remove(cookie);
         }
-        inbox.expected.store(0, Ordering::Relaxed);
-        *lock(&inbox.connections) = None;
+        inbox.expect_no_more();
     }
 
     /// Session that expects a TCP stream with this cookie from the network of `client`. With its last one, its turn ends.
@@ -477,14 +380,14 @@ impl SessionRegistry {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
         let Some(inbox) = state.streams.get(cookie).cloned() else { return StreamOwner::NoSession };
-        if inbox.network != ClientNetwork::of(client) {
-            inbox.strangers.fetch_add(1, Ordering::Relaxed);
+        if !inbox.is_client(client) {
+            inbox.count_stranger();
             return StreamOwner::Stranger;
         }
         if !inbox.claim_stream() {
             return StreamOwner::NoSession;
         }
-        if inbox.expected.load(Ordering::Relaxed) == 0 {
+        if inbox.is_complete() {
             state.streams.remove(cookie);
             let session = state.sessions.iter().find(|(_, entry)| Arc::ptr_eq(&entry.inbox, &inbox));
             if let Some((number, _)) = session {

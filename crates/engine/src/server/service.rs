@@ -11,7 +11,8 @@ use linerate_units::{BitRate, ByteCount, MonotonicTime};
 
 use super::ServerOptions;
 use super::handshakes::HandshakeGate;
-use super::registry::{SessionInbox, SessionMessage, SessionRegistry};
+use super::inbox::{SessionInbox, SessionMessage};
+use super::registry::SessionRegistry;
 use crate::resources::{ClientNetwork, MemoryLease, ResourceAccount};
 use crate::server_rate::RateAccount;
 

@@ -15,7 +15,8 @@ use linerate_sys::{clock, options};
 use linerate_units::{ByteCount, MonotonicTime, Port};
 use linerate_wire::udp::{CounterWidth, StreamRequest};
 
-use super::registry::{RequestOwner, SessionMessage, SessionRegistry};
+use super::inbox::SessionMessage;
+use super::registry::{RequestOwner, SessionRegistry};
 use super::{ServerObserver, ServerOptions};
 
 /// Most bytes of a request: a whole block of a repeated one.

@@ -29,9 +29,10 @@ use linerate_wire::probe::{
 };
 use linerate_wire::quic::{QUIC_FEATURE, QuicOrder};
 
+use super::inbox::SessionMessage;
 use super::quic::{QuicGrant, QuicSession, QuicSessionRequest};
 use super::rate_watch::RateWatch;
-use super::registry::{SessionMessage, SessionRegistry};
+use super::registry::SessionRegistry;
 use super::service::ServiceShare;
 use super::session::SessionStart;
 use crate::control::ControlRead;

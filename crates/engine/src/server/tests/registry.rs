@@ -9,7 +9,8 @@ use linerate_wire::cookie::Cookie;
 
 use crate::resources::{ClientNetwork, SESSION_MEMORY, ServerResources, SessionDisplacer};
 use crate::server::gate::UdpOpening;
-use crate::server::registry::{RequestOwner, SessionInbox, SessionMessage, SessionRegistry, StreamOwner};
+use crate::server::inbox::{SessionInbox, SessionMessage};
+use crate::server::registry::{RequestOwner, SessionRegistry, StreamOwner};
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 

@@ -12,7 +12,8 @@ use linerate_wire::udp::{self, CounterWidth};
 
 use crate::resources::{SESSION_MEMORY, ServerResources};
 use crate::server::gate::UdpOpening;
-use crate::server::registry::{SessionInbox, SessionMessage, SessionRegistry};
+use crate::server::inbox::{SessionInbox, SessionMessage};
+use crate::server::registry::SessionRegistry;
 use crate::server::udp_hub::UdpHub;
 use crate::server::{ServerObserver, ServerOptions, SessionObserver};
 use crate::tests::support::PATIENCE;

@@ -11,7 +11,7 @@ use linerate_wire::cookie::{self, Cookie};
 
 use super::connections::{Patience, receive, respond};
 use super::{BUFFER, RrState, STOP_POLL_INTERVAL};
-use crate::server::registry::SessionInbox;
+use crate::server::inbox::SessionInbox;
 use crate::tls::{TlsError, TlsServer, TlsStream, WaitDecision};
 
 /// Time limit of a connection for its token: a thread serves no other client meanwhile.
