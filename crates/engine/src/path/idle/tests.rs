@@ -2,10 +2,12 @@
 
 use linerate_model::path::TimeStampSource;
 use linerate_sys::time_stamp::{StampSource, TimeStamp};
+use linerate_units::WallTime;
 use proptest::prelude::*;
 
 use super::super::PathOptions;
 use super::super::test_support::{options, recorded, session, stream, way};
+use super::metrics::{ReorderingMetrics, smoothed_jitter};
 use super::*;
 use crate::probe::ProbeAnswer;
 
