@@ -4,7 +4,8 @@ use linerate_model::throughput::ThroughputResult;
 use linerate_report::throughput_text::HostTable;
 use linerate_sys::signals::InterruptSignals;
 
-use super::{FinishedSeries, RunDisplay, SeriesStart, TestArguments, conclude_alone, ending, measure};
+use super::record::{SeriesStart, ending};
+use super::{FinishedSeries, RunDisplay, TestArguments, conclude_alone, measure};
 use crate::cmd::measurement::print_run_line;
 use crate::console;
 use crate::exit::ExitStatus;
