@@ -12,7 +12,9 @@ use crate::command::{self, Output};
 use crate::distribution;
 use crate::error::{Error, Result};
 
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit of `ip` and `tc`. They take milliseconds, seconds with hundreds of classes or to load a module, and longer where
+/// others hold the kernel's lock on the configuration of networks.
+pub const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Files that were asked, with their version or the refusal.
 static KNOWN: Mutex<BTreeMap<PathBuf, core::result::Result<String, String>>> = Mutex::new(BTreeMap::new());
@@ -29,7 +31,7 @@ pub fn version(program: &str) -> Result<String> {
     let answer = if let Some(answer) = known(&path) {
         answer
     } else {
-        let answer = judge(program, &command::run(program, &["-Version"], None, TIMEOUT)?);
+        let answer = judge(program, &command::run(program, &["-Version"], None, TIME_LIMIT)?);
         if let Ok(mut all) = KNOWN.lock() {
             all.insert(path, answer.clone());
         }

@@ -19,8 +19,8 @@ use linerate_shape::traffic_classes::TrafficClasses;
 use linerate_shape::verify::PerDirection;
 use linerate_sys::clock::realtime_now;
 use linerate_sys::command_reader::TrafficControl;
-use linerate_sys::features;
 use linerate_sys::host_access::{HostAccess, route_towards};
+use linerate_sys::{features, iproute2};
 use linerate_units::{BitRate, Mtu};
 
 use super::error::{ShapeError, ShapeErrorKind};
@@ -31,9 +31,6 @@ use super::{standing, trials};
 
 /// Watchdog limit of a shaper that is not yet measured or kept.
 const TRIAL_LIMIT: Duration = Duration::from_secs(60);
-
-/// Time limit of `tc`, which takes milliseconds, or a second with hundreds of classes.
-const TC_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A shaper of this host, planned or active.
 pub struct Shaper<'a> {
@@ -298,7 +295,7 @@ impl<'a> Shaper<'a> {
             Some(changer) => changer,
             None => TrafficControl::start()?,
         };
-        changer.run(lines.iter().map(String::as_str), TC_TIMEOUT)?;
+        changer.run(lines.iter().map(String::as_str), iproute2::TIME_LIMIT)?;
         // A failed process is not reused.
         self.traffic_control = Some(changer);
         Ok(())

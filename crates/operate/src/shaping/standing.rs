@@ -1,18 +1,14 @@
 //! Queueing of an interface and its intermediate device, from `tc -j`, or from its text where its JSON is broken.
 
-use std::time::Duration;
-
 use linerate_shape::plan::{ShaperPlan, TcParent};
 use linerate_shape::read_back::{self, FoundQueueing, ReadBackError};
-use linerate_sys::command;
 use linerate_sys::interface::NetworkInterface;
+use linerate_sys::{command, iproute2};
 
 use super::error::ShapeError;
 
-const TC_TIMEOUT: Duration = Duration::from_secs(10);
-
 fn tc(words: &[&str]) -> Result<String, ShapeError> {
-    Ok(command::run_checked("tc", words, None, TC_TIMEOUT)?.stdout_text())
+    Ok(command::run_checked("tc", words, None, iproute2::TIME_LIMIT)?.stdout_text())
 }
 
 /// Reads both devices of a plan; a missing device has no queueing.

@@ -1,15 +1,10 @@
 //! Probes of kernel features in a separate network namespace.
 
-use std::time::Duration;
-
 use linerate_shape::back_ends::BackEndId;
 use linerate_shape::capability::{FeatureProbe, KernelCapabilities, KernelFeature, probes};
 use linerate_sys::{command, iproute2, traffic_control};
 
 use super::error::{ShapeError, ShapeErrorKind};
-
-/// Time limit of `tc`, which takes milliseconds, or longer to load a module.
-const TC_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Probes every feature once; for a named back end, only the queueing disciplines that it needs.
 pub(crate) fn capabilities(wanted: Option<BackEndId>) -> Result<KernelCapabilities, ShapeError> {
@@ -54,7 +49,7 @@ fn is_needed(feature: KernelFeature, needs: Option<&[KernelFeature]>) -> bool {
 fn run_probe(probe: &FeatureProbe) -> linerate_sys::Result<linerate_shape::capability::FeatureSupport> {
     let run = |one: &linerate_shape::plan::PlanCommand| {
         let words: Vec<&str> = one.words.iter().map(String::as_str).collect();
-        command::run(one.program, &words, None, TC_TIMEOUT)
+        command::run(one.program, &words, None, iproute2::TIME_LIMIT)
     };
     for one in &probe.before {
         run(one)?;

@@ -19,9 +19,6 @@ use linerate_sys::{command, facts, iproute2};
 
 use super::tuned_host::{TunedHost, TunedHostError};
 
-/// Time limit of `ip`, which takes milliseconds.
-const IP_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// This host. Dropping it rolls back everything that is not kept.
 pub(crate) struct NearHost<'a> {
     store: &'a ChangeStore,
@@ -112,7 +109,7 @@ impl TunedHost for NearHost<'_> {
         iproute2::version("ip")?;
         let address = peer.to_canonical().to_string();
         let arguments = ["tcp_metrics", "delete", &address];
-        let output = command::run("ip", &arguments, None, IP_TIMEOUT)?;
+        let output = command::run("ip", &arguments, None, iproute2::TIME_LIMIT)?;
         let complaint = output.stderr_text();
         // No cached metrics (ESRCH).
         if output.status.success() || complaint.contains("No such process") {

@@ -3,14 +3,10 @@
 //! `tc` prints a discipline almost in the syntax that it accepts. Only kinds of which that is known are read, so that
 //! everything that was read can be restored; others, and filters, are refused before anything is changed.
 
-use core::time::Duration;
-
 use super::squeezed;
 use crate::command;
 use crate::error::{Error, Result};
-
-/// Timeout of `tc`, which takes milliseconds; loading a module may take longer.
-const TC_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::iproute2;
 
 /// Prefix of the kind of a discipline that the kernel makes by itself, as it does for each new device.
 pub(super) const KERNEL_DEFAULT_PREFIX: &str = "# made by the kernel: ";
@@ -37,9 +33,9 @@ struct TcItem {
 
 pub(super) fn read(interface: &str) -> Result<Option<String>> {
     crate::namespace::device_index(interface)?;
-    crate::iproute2::require("tc")?;
+    iproute2::require("tc")?;
     let tc = |what: &str| -> Result<String> {
-        let output = command::run_checked("tc", &[what, "show", "dev", interface], None, TC_TIMEOUT)?;
+        let output = command::run_checked("tc", &[what, "show", "dev", interface], None, iproute2::TIME_LIMIT)?;
         Ok(output.stdout_text())
     };
     let unable = |reason: String| Error::refused(format!("reading the queueing disciplines of {interface}"), reason);
@@ -51,7 +47,7 @@ pub(super) fn read(interface: &str) -> Result<Option<String>> {
 }
 
 pub(super) fn write(interface: &str, value: Option<&str>) -> Result<()> {
-    crate::iproute2::require("tc")?;
+    iproute2::require("tc")?;
     let value = value.unwrap_or_default();
     let batch: Vec<&str> =
         value.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
@@ -71,7 +67,7 @@ pub(super) fn write(interface: &str, value: Option<&str>) -> Result<()> {
     // The old configuration would partly remain if the new one had the same handle.
     clear(interface);
     let input: String = batch.iter().map(|line| with_exact_bursts(line) + "\n").collect();
-    command::run_bound_checked("tc", &["-batch", "-"], Some(input.as_bytes()), TC_TIMEOUT).map(drop)
+    command::run_bound_checked("tc", &["-batch", "-"], Some(input.as_bytes()), iproute2::TIME_LIMIT).map(drop)
 }
 
 /// The line with bursts (`1375b`) that are restored exactly. `tc` stores a burst as whole microseconds at its rate,
@@ -112,7 +108,7 @@ fn bytes_in_a_second(text: &str) -> Option<u64> {
 
 /// A device without anything to delete is already clear.
 fn clear(interface: &str) {
-    let _ = command::run_bound_to_thread("tc", &["qdisc", "del", "dev", interface, "root"], None, TC_TIMEOUT);
+    let _ = command::run_bound_to_thread("tc", &["qdisc", "del", "dev", interface, "root"], None, iproute2::TIME_LIMIT);
 }
 
 /// Restores the kernel's default. The kernel makes the one of `net.core.default_qdisc`, but only when there was
@@ -129,7 +125,7 @@ fn restore_kernel_default(interface: &str, kind: Option<&str>) -> Result<()> {
     };
     if !as_wanted()? {
         let other = ["qdisc", "replace", "dev", interface, "root", "pfifo", "limit", "1000"];
-        command::run_bound_checked("tc", &other, None, TC_TIMEOUT)?;
+        command::run_bound_checked("tc", &other, None, iproute2::TIME_LIMIT)?;
         clear(interface);
     }
     Ok(())
@@ -373,7 +369,7 @@ mod tests {
         let within = || {
             let run = |program: &str, line: &str| {
                 let words: Vec<&str> = line.split(' ').collect();
-                command::run_checked(program, &words, None, TC_TIMEOUT).expect(line).stdout_text()
+                command::run_checked(program, &words, None, iproute2::TIME_LIMIT).expect(line).stdout_text()
             };
             run("ip", "link add multi0 numtxqueues 4 type ifb");
             run("ip", "link set multi0 up");

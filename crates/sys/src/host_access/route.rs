@@ -1,6 +1,5 @@
 //! The attributes of a route, in the syntax of `ip route` (`ip-route(8)`).
 
-use core::time::Duration;
 use std::net::IpAddr;
 
 use crate::command;
@@ -8,8 +7,6 @@ use crate::error::{Error, Result};
 use crate::iproute2;
 
 use super::explain::UNKNOWN_ALGORITHM_HINT;
-
-const IP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Destination of the IPv6 default route.
 const IPV6_DEFAULT: &str = "::/0";
@@ -38,7 +35,7 @@ pub(super) fn read(destination: &str) -> Result<Option<String>> {
     check_destination(destination)?;
     iproute2::require("ip")?;
     let arguments = [family(destination), "route", "show", "exact", destination];
-    let output = command::run_checked("ip", &arguments, None, IP_TIMEOUT)?;
+    let output = command::run_checked("ip", &arguments, None, iproute2::TIME_LIMIT)?;
     Ok(parse(&output.stdout_text()))
 }
 
@@ -49,7 +46,7 @@ pub fn towards(address: IpAddr) -> Result<Option<(String, String)>> {
     iproute2::require("ip")?;
     let address = address.to_canonical().to_string();
     let arguments = [family(&address), "route", "get", "fibmatch", &address];
-    let output = command::run("ip", &arguments, None, IP_TIMEOUT)?;
+    let output = command::run("ip", &arguments, None, iproute2::TIME_LIMIT)?;
     // The kernel's answer is that there is none; other failures are of the program, or of an older kernel.
     if !matches!(output.status.code(), Some(0 | KERNEL_REFUSED)) {
         return Err(command::failure("ip", &arguments, &output));
@@ -84,7 +81,9 @@ pub(super) fn write(destination: &str, value: Option<&str>) -> Result<()> {
     };
     let mut arguments = vec![family(destination), "route", verb, destination];
     arguments.extend(words);
-    command::run_bound_checked("ip", &arguments, None, IP_TIMEOUT).map(drop).map_err(explain_congestion_control)
+    command::run_bound_checked("ip", &arguments, None, iproute2::TIME_LIMIT)
+        .map(drop)
+        .map_err(explain_congestion_control)
 }
 
 /// The error, with the remedy where the kernel has no such congestion control (`fib_metrics.c`, `ip_metrics_convert`).
@@ -170,7 +169,7 @@ mod tests {
             assert_eq!((to("127.0.0.1"), to("10.99.1.1")), (None, None), "addresses of this host");
             let ip = |line: &str| {
                 let words: Vec<&str> = line.split(' ').collect();
-                command::run_checked("ip", &words, None, IP_TIMEOUT).expect("ip");
+                command::run_checked("ip", &words, None, iproute2::TIME_LIMIT).expect("ip");
             };
             // The attributes of one family's default route are its own.
             let default4 = read("default").expect("read");

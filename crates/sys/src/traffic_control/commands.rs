@@ -1,16 +1,12 @@
 //! The commands of a plan: lines of `tc` and `ip`, executed in order on a cleared interface.
 
-use core::time::Duration;
-
 use linerate_model::change::intermediate_device;
 
 use super::record::TrafficControlObject;
 use super::{dual_queue, replay};
 use crate::command;
 use crate::error::{Error, Result};
-
-/// Timeout of `tc`, which takes milliseconds; loading modules may take longer.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+use crate::iproute2;
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +91,7 @@ fn batch_token(word: &str) -> String {
 /// Executes them on a cleared interface.
 pub(super) fn run_all(interface: &str, commands: &[TcCommand]) -> Result<()> {
     let programs: &[&str] = if commands.iter().all(|command| command.is_tc) { &["tc"] } else { &["tc", "ip"] };
-    programs.iter().try_for_each(|program| crate::iproute2::require(program))?;
+    programs.iter().try_for_each(|program| iproute2::require(program))?;
     let existing = replay::clear(interface)?;
     let mut done = 0;
     for run in commands.chunk_by(|one, other| one.is_of_tc() && other.is_of_tc()) {
@@ -126,7 +122,7 @@ fn batch(interface: &str, run: &[TcCommand], done: usize, all: usize) -> Result<
     let line =
         |command: &TcCommand| command.words.iter().map(|word| batch_token(word)).collect::<Vec<_>>().join(" ") + "\n";
     let input: String = run.iter().map(line).collect();
-    let output = command::run_bound_to_thread("tc", &["-batch", "-"], Some(input.as_bytes()), COMMAND_TIMEOUT)?;
+    let output = command::run_bound_to_thread("tc", &["-batch", "-"], Some(input.as_bytes()), iproute2::TIME_LIMIT)?;
     if output.status.success() {
         return Ok(());
     }
@@ -154,7 +150,7 @@ fn one(interface: &str, command: &TcCommand, existing: Option<&str>, done: usize
     if matches!(words[..], ["link", "add", "name" | "dev", name, "type", "ifb"] if is_there(name)) {
         return Ok(());
     }
-    let output = command::run_bound_to_thread("ip", &words, None, COMMAND_TIMEOUT)?;
+    let output = command::run_bound_to_thread("ip", &words, None, iproute2::TIME_LIMIT)?;
     if output.status.success() {
         return Ok(());
     }
