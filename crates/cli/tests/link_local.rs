@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::support::document::{count, text};
+use crate::support::document::{array, count, text};
 use crate::support::iperf3;
 use crate::support::namespace::Namespace;
 use crate::support::process::{FinishedChild, Process, eventually, run};
@@ -74,6 +74,14 @@ fn the_server_opens_ports_of_its_own() {
         assert_eq!(text(&document, "/rtt/method"), "udp", "{serve:?}");
         assert!(count(&document, "/up/packets/received") > 0, "{serve:?}: {}", document["up"]);
     }
+}
+
+#[test]
+#[ignore = "needs root, ip and ss: two network namespaces"]
+fn a_route_to_the_neighbour_has_one_hop() {
+    let hosts = TwoHosts::new();
+    let document = hosts.document(&["path", FAR, "--hops", "-c", "3"]);
+    assert_eq!(array(&document, "/hops").len(), 1, "{document:#}");
 }
 
 #[test]

@@ -17,6 +17,12 @@ impl Port {
         None => unreachable!(),
     };
 
+    /// The first port of the probes of traceroute(8), 33434.
+    pub const TRACEROUTE: Self = match core::num::NonZeroU16::new(33434) {
+        Some(port) => Self(port),
+        None => unreachable!(),
+    };
+
     /// Creates the port `number`; `None` for 0.
     #[must_use]
     pub fn new(number: u16) -> Option<Self> {

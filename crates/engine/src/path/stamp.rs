@@ -53,7 +53,7 @@ pub(super) fn measure(record: &mut PathRecord<'_>, peer: SocketAddr) -> Result<(
     let count = record.options.count.get().min(u64::try_from(most).unwrap_or(u64::MAX));
     let rate = BitRate::from_bits_per_second(SIZE.as_f64() * 8.0 / interval.as_secs_f64());
     let plan = StreamPlan { size: SIZE, rate, count: PacketCount::new(count) };
-    let to = SocketAddr::new(peer.ip(), record.options.stamp_port.get());
+    let to = net::with_port(peer, record.options.stamp_port);
     let (stream, ended) = sender::send(record, to, plan)?;
     stream.describe(record);
     ended
@@ -75,7 +75,7 @@ impl StampSession {
     fn open(record: &mut PathRecord<'_>, peer: SocketAddr) -> Option<Self> {
         let target = &record.options.target;
         let options = UdpOptions { address: target.bind, device: target.device.clone(), ..UdpOptions::default() };
-        let to = SocketAddr::new(peer.ip(), record.options.stamp_port.get());
+        let to = net::with_port(peer, record.options.stamp_port);
         let socket = net::connect_udp(&options, to).ok()?;
         let socket = ProbeSocket::new(socket, ProbeOptions::default()).ok()?;
         Some(Self { socket, sent: 0 })

@@ -224,15 +224,7 @@ impl ProbeSession {
             return Err(ProbeError::NoDatagramsToDialer(reason));
         }
         let opened = self.opened()?;
-        let remote = SocketAddr::new(self.remote.ip(), opened.port.get());
-        let remote = match (remote, self.remote) {
-            // The scope of a link-local address is kept.
-            (SocketAddr::V6(mut to), SocketAddr::V6(control)) => {
-                to.set_scope_id(control.scope_id());
-                SocketAddr::V6(to)
-            }
-            (other, _) => other,
-        };
+        let remote = net::with_port(self.remote, opened.port);
         let options = UdpOptions {
             address: self.target.bind,
             family: None,

@@ -60,6 +60,13 @@ pub(crate) fn for_family(address: SocketAddr, ipv6: bool) -> SocketAddr {
     }
 }
 
+/// Another port of the same host, with the interface of a link-local address.
+#[must_use]
+pub fn with_port(mut peer: SocketAddr, port: Port) -> SocketAddr {
+    peer.set_port(port.get());
+    peer
+}
+
 /// Number of the interface that a link-local IPv6 address is unique on (RFC 4007); `None` for addresses that need none.
 #[must_use]
 pub fn scope_of(address: SocketAddr) -> Option<NonZeroU32> {

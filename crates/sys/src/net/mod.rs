@@ -21,7 +21,7 @@ use core::time::Duration;
 use socket2::SockRef;
 
 pub(crate) use address::for_family;
-pub use address::{addresses, canonical, peer_is_this_host, resolve, scope_of};
+pub use address::{addresses, canonical, peer_is_this_host, resolve, scope_of, with_port};
 pub use connect::{ConnectOptions, connect_tcp, connect_tcp_blocking, connect_tcp_timed, start_tcp};
 pub use listen::{ListenOptions, PortSharing, TcpListening, accept_nonblocking, listen_tcp};
 pub use name::{host_name_of, name_servers};

@@ -18,11 +18,11 @@ use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount};
 use linerate_wire::stamp::{SenderPacket, SessionIdentifier};
 
 use super::{BlindStream, rate_between, span};
-use crate::phases::AbortReason;
 use crate::path::convert::{self, to_monotonic};
 use crate::path::idle::stream_metrics;
 use crate::path::record::PathRecord;
 use crate::path::{PathEvent, PathPhase};
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 
 /// Longest wait until a signal is noticed.

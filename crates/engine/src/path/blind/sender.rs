@@ -18,11 +18,11 @@ use linerate_wire::stamp::{SenderPacket, SessionIdentifier, StampTimestamp, Time
 
 use super::answers::ReturnLog;
 use super::{rate_between, span};
-use crate::phases::AbortReason;
 use crate::path::convert;
 use crate::path::idle::{choose_best, latency_series, one_way_series, stream_metrics};
 use crate::path::record::PathRecord;
 use crate::path::{PathEvent, PathPhase};
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 use crate::probe::SendingThread;
 use crate::probe::datagrams::{CLIENT_BATCH, DatagramSocket};

@@ -16,10 +16,10 @@ use linerate_wire::hop_probe::HopProbe;
 
 use super::flow::HopFlow;
 use super::prober::{HopProber, MOST, PATIENCE, WHOLE_PATH};
-use crate::phases::AbortReason;
 use crate::path::convert;
 use crate::path::linerate::interface_mtu;
 use crate::path::record::PathRecord;
+use crate::phases::AbortReason;
 
 /// Packets of one size until one is answered: hosts answer one a second.
 const TRIES: u32 = 3;

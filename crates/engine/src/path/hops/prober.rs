@@ -8,21 +8,18 @@ use linerate_analysis::route_loss::ProbeCount;
 use linerate_model::route::{MtuDrop, RouteChange};
 use linerate_sys::error_queue::PathErrorKind;
 use linerate_sys::icmp::{EchoEvent, EchoOptions, EchoSocket};
-use linerate_sys::{clock, host};
+use linerate_sys::{clock, host, net};
 use linerate_units::serde::nanoseconds;
-use linerate_units::{MonotonicTime, PacketCount};
+use linerate_units::{MonotonicTime, PacketCount, Port};
 
 use super::flow::{self, HopAnswer, HopFlow};
 use super::labels::LabelThread;
 use super::rounds::RecentRounds;
 use super::tally::HopTally;
 use super::{HopsSnapshot, mtu, report};
-use crate::phases::AbortReason;
 use crate::path::PathEvent;
 use crate::path::record::PathRecord;
-
-/// First of the unused ports chosen by traceroute.
-const FIRST_PORT: u16 = 33_434;
+use crate::phases::AbortReason;
 
 /// Longest path probed.
 pub(super) const MOST: u8 = 30;
@@ -88,7 +85,7 @@ impl HopProber {
         let mut random = [0; 4];
         host::random_bytes(&mut random).map_err(|error| error.to_string())?;
         let run = u32::from_ne_bytes(random);
-        let to = SocketAddr::new(peer.ip(), FIRST_PORT);
+        let to = net::with_port(peer, Port::TRACEROUTE);
         let flow = |index| Ok(HopFlow::new(flow::open(record, to, index)?, run, index));
         let flows = (0..record.options.route.flows.max(1)).map(flow).collect::<Result<_, String>>()?;
         let options = EchoOptions { source: target.bind, device: target.device.clone(), ..EchoOptions::default() };
