@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 /// Options of the command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TestOptions {
-    /// Busy suites that run at the same time, and as many that mostly wait.
+    /// Busy suites that run at the same time, next to one more of those that mostly wait.
     pub(super) jobs: usize,
     /// True when tests that need root may be left out.
     pub(super) without_root: bool,

@@ -18,8 +18,8 @@ const ALONE: [(&str, &str); 3] = [
 /// Largest share of a processor that a suite uses of which more can run at a time: it waits for clocks and peers.
 const MAX_WAITING_SHARE: f64 = 0.4;
 
-/// Runs the chosen suites, as many at a time as asked for and as many more of those that mostly wait; then those that run
-/// alone.
+/// Runs the chosen suites, as many at a time as asked for and as many and one more of those that mostly wait, which take three
+/// quarters of the time; then those that run alone.
 pub(super) fn run_all(suites: &[TestSuite], options: &TestOptions) -> Vec<SuiteOutcome> {
     let is_alone = |suite: &&TestSuite| ALONE.iter().any(|(name, _)| *name == suite.name);
     let chosen = suites.iter().filter(|suite| options.is_chosen(&suite.name));
@@ -31,7 +31,7 @@ pub(super) fn run_all(suites: &[TestSuite], options: &TestOptions) -> Vec<SuiteO
     // processors stay as few as asked for.
     let (all, helpers) = ([&busy, &waiting], [&waiting]);
     let jobs = options.jobs.max(1);
-    let workers = std::iter::repeat_n(&all[..], jobs).chain(std::iter::repeat_n(&helpers[..], jobs));
+    let workers = std::iter::repeat_n(&all[..], jobs).chain(std::iter::repeat_n(&helpers[..], jobs + 1));
     let mut outcomes = run_parallel(workers, run);
     outcomes.extend(run_parallel(std::iter::once(&[&Mutex::new(alone.into())][..]), run));
     if options.rerun_failed {
