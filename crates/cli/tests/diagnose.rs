@@ -60,7 +60,7 @@ fn a_process_without_connections_is_named() {
     let mut command = linerate();
     command.args(["diagnose", "--pid", &own.to_string(), "--time", "1s", "--quiet", "--port", "9"]);
     let ended = run(command, LIMIT).expect_code(2);
-    let expected = format!("no matching connection of process {own} (diagnose");
+    let expected = format!("no matching connection of process {own} (cli");
     assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
 }
 

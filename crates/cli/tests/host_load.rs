@@ -212,9 +212,9 @@ fn a_late_host_is_the_cause_with_its_processor_and_the_program() {
     diagnose.args(["-c", &on, env!("CARGO_BIN_EXE_linerate"), "--no-history", "diagnose", FAR, "--kernel-events"]);
     diagnose.args(["--no-path", "--json", "--", "-t", "3", "-C", "cubic"]);
     let document = run(diagnose, LIMIT).json();
-    let first = &array(&document, "/verdicts")[0];
-    assert_eq!(text(first, "/cause"), "host-busy", "{document}");
-    let said = text(first, "/text");
+    // Where other programs take the receiver's processor, too, that may come first.
+    let late = array(&document, "/verdicts").iter().find(|verdict| text(verdict, "/cause") == "host-busy");
+    let said = text(late.unwrap_or_else(|| panic!("{document}")), "/text");
     assert!(said.starts_with("The sending host is late"), "{said}");
     assert!(said.contains(&format!("behind python3 on processor {processor}")), "{said}");
     let sender = array(&document, "/kernel_events").iter().find(|host| text(host, "/host") == "sender");

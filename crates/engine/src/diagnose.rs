@@ -14,9 +14,9 @@ use linerate_model::sample::IntervalReport;
 use linerate_sys::signals::InterruptSignals;
 
 use crate::client::{self, ClientOptions, PriorContact};
-use crate::phases;
 use crate::error::Error;
 use crate::path::{self, PathEvent, PathOptions, PathOutcome};
+use crate::phases;
 
 /// Sampling interval of the sockets at both ends; the kernel's chronographs tick in up to 10 ms.
 pub const SAMPLING_INTERVAL: Duration = Duration::from_millis(250);

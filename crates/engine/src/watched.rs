@@ -12,9 +12,9 @@ use linerate_sys::sock_diag::{AddressPrefix, SocketFilter, SocketOwners, SocketR
 use linerate_sys::{Result, clock};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, Port};
 
-use crate::phases;
 use crate::diagnose::SAMPLING_INTERVAL;
 use crate::host_watch::HostWatch;
+use crate::phases;
 
 /// Selection of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

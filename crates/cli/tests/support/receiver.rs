@@ -13,6 +13,8 @@ use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 
+use crate::support::process::eventually;
+
 /// Request of a client.
 pub(crate) struct Arrival {
     pub(crate) endpoint: String,
@@ -52,7 +54,13 @@ impl Receiver {
         behaviour: impl Fn(&Arrival) -> Answer + Send + Sync + 'static,
         layer: impl Fn(TcpStream) -> Option<Box<dyn ReadWrite>> + Send + 'static,
     ) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
+        let mut listener = None;
+        // A program that another test has just started holds an earlier listener at this port for a moment.
+        eventually(Duration::from_secs(60), || {
+            listener = TcpListener::bind(("127.0.0.1", port)).ok();
+            listener.is_some()
+        });
+        let listener = listener.expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         let (arrivals, stop) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<AtomicBool>::default());
         let (behaviour, kept, stopped): (Behaviour, _, _) =

@@ -6,8 +6,8 @@ use linerate_sys::clock;
 use linerate_sys::signals::InterruptSignals;
 use linerate_wire::error::ErrorCode;
 
-use crate::phases;
 use crate::error::Error;
+use crate::phases;
 
 /// Duration for which a busy server is retried,
 const RETRY_LIMIT: Duration = Duration::from_secs(5);

@@ -13,8 +13,8 @@ use linerate_units::{BitRate, ByteCount, Mtu};
 
 use super::Rfc6349Event;
 use super::record::Rfc6349Record;
-use crate::phases::AbortReason;
 use crate::path;
+use crate::phases::AbortReason;
 
 pub(super) fn measure(record: &mut Rfc6349Record<'_>) -> Result<(), AbortReason> {
     let start = record.elapsed();

@@ -29,8 +29,8 @@ use linerate_documents::run::{PhaseSpan, SampleSeries};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::{BitRate, ByteCount, StreamCount};
 
-use crate::phases::AbortReason;
 use crate::path::{PathEvent, PathOptions};
+use crate::phases::AbortReason;
 use crate::probe::ProbeError;
 use crate::probe::messages::FarFacts;
 use record::Rfc6349Record;

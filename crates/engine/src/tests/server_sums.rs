@@ -126,8 +126,10 @@ fn loads_streams_and_tests_share_the_rate_of_the_server() {
     let probes = streamed.as_f64() + loaded.as_f64();
     let allowed = (most * (took + Duration::from_millis(200))).as_f64();
     assert!(probes + sent(&test) <= allowed, "{probes} + {} of {allowed}", sent(&test));
+    // A busy machine takes some of both.
     let fair = (most * Duration::from_secs(2)).as_f64() / 2.0;
-    assert!(sent(&test) >= 0.3 * fair && probes >= 0.3 * fair, "{} and {probes} of {fair}", sent(&test));
+    assert!(sent(&test) >= 0.1 * fair && probes >= 0.1 * fair, "{} and {probes} of {fair}", sent(&test));
+    assert!(sent(&test).max(probes) <= 0.85 * (sent(&test) + probes), "{} and {probes}", sent(&test));
 }
 
 #[test]

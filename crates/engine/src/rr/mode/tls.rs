@@ -228,10 +228,10 @@ mod tests {
             options.timeout = TIMEOUT;
             let start = clock::monotonic_now();
             let (schedule, watch) = (RequestSchedule::new(&options, 0, start), Arc::new(FlowWatch::new(TIMEOUT)));
-            let flow = FlowThread::start(flow, schedule, watch, start, Duration::from_secs(1)).expect("a thread");
+            let flow = FlowThread::start(flow, schedule, watch, start, Duration::from_secs(3)).expect("a thread");
             let record = flow.join();
-            // In a second: three of 300 ms, or one each 10 ms.
-            assert!((2..=100).contains(&record.lost) && record.transactions == 0, "{record:?}");
+            // In three seconds: ten of 300 ms, or one each 10 ms; on a busy host each takes longer.
+            assert!((2..=300).contains(&record.lost) && record.transactions == 0, "{record:?}");
             assert!(record.loss.as_ref().is_some_and(|loss| loss.contains(expected)), "{record:?}");
             assert_eq!(record.failure, None);
         }
