@@ -1,6 +1,6 @@
 //! Timetable: which session runs when.
 //!
-//! A round is a set of pairs without a common host ([`SeatingPlan`]). A round whose pairs would load a shared uplink beyond its
+//! A round is a set of pairs without a common host ([`RoundRobin`]). A round whose pairs would load a shared uplink beyond its
 //! capacity is divided over several laps, one for each session of a host. A slot is a round of a lap; all slots are equally long,
 //! and the cycle of all slots begins at multiples of the period since 1970, so that every host knows the time without asking.
 
