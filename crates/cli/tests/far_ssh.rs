@@ -10,7 +10,7 @@ use crate::support::far_host::{FarHost, LIMIT, stripped};
 use crate::support::process::{FinishedChild, eventually, run, send_signal};
 
 /// Longest time until an error is reported: a blocked port is tried for 3 s.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(180);
 
 /// The three measurements, short, with the options of the session.
 fn measure_all(host: &FarHost, options: &[&str]) {
