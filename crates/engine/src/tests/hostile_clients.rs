@@ -12,10 +12,11 @@ use linerate_wire::error::ErrorCode;
 use linerate_wire::state::ControlState;
 use linerate_wire::udp;
 
+use crate::server::ServerOptions;
+
 use super::support::{
     ClientRun, RawClient, ServerNews, TestServer, bytes_of, connect, exact, results_of, stock_cookie,
 };
-use crate::server::ServerOptions;
 
 fn serve() -> TestServer {
     TestServer::start(ServerOptions::default())

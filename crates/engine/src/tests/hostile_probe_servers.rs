@@ -8,9 +8,10 @@ use linerate_wire::probe::{
     FarFacts, PacketRecord, ProbeResponse, RecordBatch, RecordDetail, RequestRefused, StreamNumber, StreamRef,
 };
 
-use super::support::{PATIENCE, RawPeer, RawServer, target};
 use crate::probe::messages::ServerHello;
 use crate::probe::{LoadOptions, ProbeError, ProbeOrder, ProbeSession};
+
+use super::support::{PATIENCE, RawPeer, RawServer, target};
 
 fn hello() -> Vec<u8> {
     ProbeResponse::Hello(ServerHello::new(&["probe"])).encode()

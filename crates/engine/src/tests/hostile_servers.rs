@@ -13,10 +13,11 @@ use linerate_wire::cookie::{Cookie, ExtensionVersion};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::state::ControlState;
 
+use crate::client::ClientOptions;
+
 use super::support::{
     ClientRun, LOOPBACK, RawPeer, RawServer, bytes_of, client_options, exact, framed, read_document, results_of,
 };
-use crate::client::ClientOptions;
 
 /// Runs a client against a script; returns its run after both have ended.
 fn against(parameters: TestParameters, script: impl FnOnce(RawPeer) + Send + 'static) -> ClientRun {

@@ -12,10 +12,11 @@ use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 use linerate_wire::state::ControlState;
 
-use super::support::{ClientRun, RawClient, ServerNews, TestServer, client_options, exact, results_of, target};
 use crate::client::ClientOptions;
 use crate::probe::{ProbeSession, ProbeTarget};
 use crate::server::ServerOptions;
+
+use super::support::{ClientRun, RawClient, ServerNews, TestServer, client_options, exact, results_of, target};
 
 fn limited(limits: ServerLimits) -> ServerOptions {
     ServerOptions { limits, ..ServerOptions::default() }

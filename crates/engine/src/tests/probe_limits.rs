@@ -16,11 +16,12 @@ use linerate_wire::probe::{
     ProbeResponse, ReflectorOpened, SendLimit, SendOrder, StreamRequest,
 };
 
-use super::support::{ClientRun, TestServer, client_options, connect, exact, target};
 use crate::client::ClientOptions;
 use crate::probe::{LoadConnection, LoadOptions, ProbeSession};
 use crate::resources::FLOW_MEMORY;
 use crate::server::ServerOptions;
+
+use super::support::{ClientRun, TestServer, client_options, connect, exact, target};
 
 const SAMPLING: Duration = Duration::from_millis(1);
 

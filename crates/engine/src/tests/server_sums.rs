@@ -17,10 +17,11 @@ use linerate_wire::probe::{
     RecordDetail, SendLimit, SendOrder, StreamRequest,
 };
 
-use super::support::{ClientRun, TestServer, bytes_of, client_options, connect, target};
 use crate::client::ClientOptions;
 use crate::probe::{LoadOptions, ProbeSession, ProbeTarget};
 use crate::server::ServerOptions;
+
+use super::support::{ClientRun, TestServer, bytes_of, client_options, connect, target};
 
 const ONE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));

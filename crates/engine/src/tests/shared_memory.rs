@@ -12,9 +12,10 @@ use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::ServerLimits;
 use linerate_wire::state::ControlState;
 
-use super::support::{ClientRun, PATIENCE, RawClient, ServerNews, TestServer, client_options, exact};
 use crate::client::ClientOptions;
 use crate::server::ServerOptions;
+
+use super::support::{ClientRun, PATIENCE, RawClient, ServerNews, TestServer, client_options, exact};
 
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 

@@ -11,8 +11,9 @@ use linerate_wire::ControlDeadlines;
 use linerate_wire::error::ErrorCode;
 use linerate_wire::state::ControlState;
 
-use super::support::{ClientRun, RawPeer, RawServer, client_options, exact, framed, read_document, results_of};
 use crate::client::ClientOptions;
+
+use super::support::{ClientRun, RawPeer, RawServer, client_options, exact, framed, read_document, results_of};
 
 /// Time between the bytes of a server that trickles; the limits are a few of these.
 const PAUSE: Duration = Duration::from_millis(50);

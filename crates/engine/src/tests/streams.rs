@@ -13,11 +13,12 @@ use linerate_sys::poll::{self, PollInterest, Waker};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount};
 use linerate_wire::udp::{CounterWidth, DatagramHeader};
 
-use super::support::{PATIENCE, Scratch};
 use crate::client::setup::describe;
 use crate::stream::{
     ByteLimits, ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile, utilization,
 };
+
+use super::support::{PATIENCE, Scratch};
 
 fn tcp_pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");

@@ -12,11 +12,12 @@ use linerate_sys::poll::Waker;
 use linerate_units::{BlockCount, ByteCount, MonotonicTime, PacketCount, StreamCount};
 use linerate_wire::sequence::DatagramCounts;
 
-use super::support::PATIENCE;
 use crate::client::setup::describe;
 use crate::reservoir::CLIENT_SAMPLES;
 use crate::stream::{ByteLimits, ConnectedStream, ReceivedPackets, SessionState, StreamOptions, TestPhase};
 use crate::tracked::TrackedStream;
+
+use super::support::PATIENCE;
 
 fn tcp(role: StreamRole) -> (ConnectedStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");

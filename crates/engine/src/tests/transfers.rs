@@ -9,8 +9,9 @@ use linerate_model::report::{ServerOutput, TestTermination};
 use linerate_model::stream::{EndpointRole, StreamRole};
 use linerate_units::{BitRate, BlockCount, ByteCount, PacketCount, StreamCount, TypeOfService};
 
-use super::support::{ClientRun, LOOPBACK, Scratch, ServerNews, TestServer, bytes_of, client_options, exact};
 use crate::server::ServerOptions;
+
+use super::support::{ClientRun, LOOPBACK, Scratch, ServerNews, TestServer, bytes_of, client_options, exact};
 
 const DIRECTIONS: [TestDirection; 3] = [TestDirection::Forward, TestDirection::Reverse, TestDirection::Bidirectional];
 

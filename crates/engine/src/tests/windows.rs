@@ -10,8 +10,9 @@ use linerate_sys::tcp_info;
 use linerate_units::{ByteCount, Mss, StreamCount};
 use linerate_wire::state::ControlState;
 
-use super::support::{ClientRun, RawClient, TestServer, client_options, exact};
 use crate::server::ServerOptions;
+
+use super::support::{ClientRun, RawClient, TestServer, client_options, exact};
 
 const LARGE: u64 = 8 << 20;
 

@@ -18,14 +18,15 @@ use linerate_model::load::{LoadDocument, PhaseKind};
 use linerate_model::path::PeerKind;
 use linerate_units::{ByteCount, MonotonicTime, Port};
 
+use crate::probe::ProbeTarget;
+use crate::probe::messages::LoadSample;
+
 use super::evidence::{
     ClassSamples, ConnectionEvidence, CountingWindow, ForeignConnection, HopSamples, LoadEvidence, PhaseEvidence,
     ProbeFate, ProbeReading,
 };
 use super::record::LoadRecord;
 use super::{LoadTestOptions, verdict};
-use crate::probe::ProbeTarget;
-use crate::probe::messages::LoadSample;
 
 const IDLE: CountingWindow = window(0, 2000);
 const DOWN: CountingWindow = window(3000, 5000);

@@ -10,10 +10,11 @@ use linerate_model::path::PeerKind;
 use linerate_model::traffic_profile::{ProfileFigures, ProfileResult};
 use linerate_units::{ByteCount, MonotonicTime, WallTime};
 
+use crate::probe::messages::PacketRecord;
+
 use super::super::evidence::LoadEvidence;
 use super::super::profiles::{FlowEvidence, ProfileEvidence, ProfileTraffic};
 use super::{IDLE, UP, class, judged, milliseconds, phases};
-use crate::probe::messages::PacketRecord;
 
 /// The far clock is this far ahead.
 const AHEAD: Duration = Duration::from_secs(3600);

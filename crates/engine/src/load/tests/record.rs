@@ -5,10 +5,11 @@ use core::time::Duration;
 use linerate_model::load::PhaseKind;
 use linerate_units::ByteCount;
 
+use crate::tests::support::endings;
+
 use super::super::record::LoadRecord;
 use super::super::{LoadEvent, LoadTestOptions, stage};
 use super::options;
-use crate::tests::support::endings;
 
 #[test]
 fn the_expected_time_is_that_of_the_phases() {

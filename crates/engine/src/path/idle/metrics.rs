@@ -13,6 +13,7 @@ use linerate_model::summary::DurationDistribution;
 use linerate_units::serde::nanoseconds;
 use linerate_units::{CompactSort, MonotonicTime, PacketCount, Ratio, WallTime};
 
+use crate::pace::whole;
 use crate::path::convert::to_monotonic;
 use crate::path::linerate::name;
 use crate::path::record::PathRecord;
@@ -145,9 +146,4 @@ fn start_on_sender_clock(
             Some(MonotonicTime::from_nanos(far))
         }
     }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates; inputs are not negative")]
-pub(super) fn whole(value: f64) -> u64 {
-    value as u64
 }

@@ -17,12 +17,12 @@ use linerate_sys::clock;
 use linerate_units::serde::nanoseconds;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, TypeOfService};
 
-use self::metrics::whole;
 pub(super) use self::metrics::{one_way_series, stream_metrics};
 use super::convert::{self, to_monotonic};
 use super::linerate::{BOTH_DIRECTIONS, PathKnowledge, index, name};
 use super::record::{PathRecord, source};
 use super::{PathEvent, echo};
+use crate::pace::whole;
 use crate::phases::AbortReason;
 use crate::probe::messages::{PacketSpacing, RecordDetail, SendLimit, SendOrder};
 use crate::probe::{ApplicationPing, LoadOptions, ProbeError, ProbeOrder, ProbeResult};
