@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::document::{array, number, text};
 use crate::support::lab::lab_command;
 use crate::support::process::run;
 use crate::support::{Program, Server, linerate};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -54,6 +55,7 @@ fn a_stock_iperf3_provides_the_rates() {
     let document: Value = run(command, LIMIT).expect_code(0).json();
     assert_eq!(text(&document, "/path/peer"), "iperf3");
     let down = array(&document, "/tests").iter().find(|test| test["direction"] == "down").expect("a transfer down");
+    assert!(down["problem"].is_null(), "{down:#}");
     assert!(number(down, "/goodput_bits_per_second") > 1e6);
     assert!(down["efficiency"].is_null(), "only the far sender's kernel knows: {down:#}");
     assert!(array(&document, "/windows").is_empty());

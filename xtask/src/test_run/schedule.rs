@@ -18,8 +18,8 @@ const ALONE: [(&str, &str); 3] = [
 /// Largest share of a processor that a suite uses of which more can run at a time: it waits for clocks and peers.
 const MAX_WAITING_SHARE: f64 = 0.4;
 
-/// Runs the chosen suites, as many at a time as asked for and as many and one more of those that mostly wait, which take three
-/// quarters of the time; then those that run alone.
+/// Runs the chosen suites: as many busy ones at a time as asked for, next to one more of those that mostly wait, which are three
+/// quarters of the work; then those that run alone.
 pub(super) fn run_all(suites: &[TestSuite], options: &TestOptions) -> Vec<SuiteOutcome> {
     let is_alone = |suite: &&TestSuite| ALONE.iter().any(|(name, _)| *name == suite.name);
     let chosen = suites.iter().filter(|suite| options.is_chosen(&suite.name));
