@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{Scratch, TARGETS, everything, host, keep, options, plan, state, target, value};
 use linerate_change::{ChangeSetState, ChangeTrial, RestoreOutcome, RollbackMode, WriteOutcome, roll_back};
 use linerate_model::change::{ChangeGroup, ChangeTarget};
 use linerate_sys::host_access::{FakeHost, HostAccess, WriteFault};
 use proptest::prelude::*;
+
+use crate::support::{Scratch, TARGETS, everything, host, keep, options, plan, state, target, value};
 
 #[derive(Clone, Copy, Debug)]
 enum TrialStep {

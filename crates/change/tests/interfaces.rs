@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use crate::support::{Scratch, device_change, options};
 use linerate_change::{ChangeSetState, ChangeTrial, RestoreOutcome, RollbackMode, RollbackReport, roll_back};
 use linerate_model::change::{ChangePlan, ChangeTarget, HostChange, LinkAttribute};
 use linerate_sys::command;
 use linerate_sys::host_access::{HostAccess, RealHost};
 use linerate_sys::namespace::NetworkNamespace;
 use linerate_units::WallTime;
+
+use crate::support::{Scratch, device_change, options};
 
 fn run(line: &str) -> String {
     let (program, arguments) = line.split_once(' ').expect("a command");

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::{FILE, Scratch, change, everything, host, keep, options, plan, state, target, value};
 use linerate_change::{
     ChangeError, ChangeId, ChangeSetState, ChangeStore, ChangeTrial, RestoreOutcome, RollbackGuard, RollbackMode,
     TrialOptions, latest_in_effect, pending, recover, roll_back, unfinished,
 };
 use linerate_model::change::ChangePlan;
 use linerate_sys::host_access::{FakeHost, HostAccess, WriteFault};
+
+use crate::support::{FILE, Scratch, change, everything, host, keep, options, plan, state, target, value};
 
 fn kept(store: &ChangeStore, host: &FakeHost, plan: &ChangePlan) -> ChangeId {
     let mut trial = ChangeTrial::begin(store, host, plan, &options()).expect("begun");

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use crate::support::{CrashingHost, FILE, Scratch, everything, host, keep, options, plan, state};
 use linerate_change::{ChangeSetState, ChangeStore, ChangeTrial, RollbackMode, pending, recover, roll_back};
 use linerate_model::change::{ChangeGroup, ChangeTarget, InterfaceIdentity};
 use linerate_sys::host_access::{FakeHost, HostAccess, HostIdentity, InterfaceLocation};
+
+use crate::support::{CrashingHost, FILE, Scratch, everything, host, keep, options, plan, state};
 
 /// A write, and the length of the journal at that time.
 #[derive(Clone, Debug)]

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::support::{Scratch, device_change, options};
 use linerate_change::{
     ChangeSetState, ChangeStore, ChangeTrial, KeepOptions, RollbackMode, recover, roll_back, unfinished,
 };
@@ -15,6 +14,8 @@ use linerate_sys::command;
 use linerate_sys::host_access::{HostAccess, HostIdentity, InterfaceLocation, RealHost};
 use linerate_sys::namespace::NetworkNamespace;
 use linerate_units::WallTime;
+
+use crate::support::{Scratch, device_change, options};
 
 /// Environment of the process that is killed: its directory, and the write before or after which it is killed.
 const DIRECTORY_VARIABLE: &str = "LINERATE_TEST_PLACE";

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::support::{Scratch, device_change, options};
 use linerate_change::{
     ChangeError, ChangeSetState, ChangeStore, ChangeTrial, RestoreOutcome, RollbackMode, WriteOutcome, recover,
     roll_back,
@@ -14,6 +13,8 @@ use linerate_sys::command;
 use linerate_sys::host_access::{HostAccess, HostIdentity, InterfaceLocation, RealHost};
 use linerate_sys::namespace::NetworkNamespace;
 use linerate_units::WallTime;
+
+use crate::support::{Scratch, device_change, options};
 
 const DEVICE: &str = "dev0";
 /// Environment of the process that is killed: its directory, and the number of commands before it is killed.

@@ -3,10 +3,11 @@
 
 use std::process::Command;
 
+use serde_json::{Value, json};
+
 use crate::support::Scratch;
 use crate::support::far_host::{FarHost, LIMIT};
 use crate::support::process::run;
-use serde_json::{Value, json};
 
 const COLLECTION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/ansible");
 

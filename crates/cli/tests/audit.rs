@@ -6,11 +6,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::document::{array, text};
 use crate::support::lab::lab_command;
 use crate::support::process::run;
 use crate::support::{FinishedChild, Scratch, linerate};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 

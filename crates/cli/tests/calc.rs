@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::document::{array, number, text};
 use crate::support::linerate;
 use crate::support::process::{FinishedChild, run};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 

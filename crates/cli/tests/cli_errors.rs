@@ -3,12 +3,11 @@
 use std::io::Read;
 use std::process::Command;
 
-use crate::support;
 use crate::support::document::{array, count, text};
 use crate::support::pairing::LIMIT;
 use crate::support::process::{SignalAtEnd, eventually, run};
 use crate::support::server::connections;
-use crate::support::{FinishedChild, Process, Program, Server};
+use crate::support::{self, FinishedChild, Process, Program, Server};
 
 const LINERATE: Program = Program::Linerate;
 

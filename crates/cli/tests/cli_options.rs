@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support;
+use serde_json::Value;
+
 use crate::support::document::{array, count, number, text};
 use crate::support::pairing::{LIMIT, PAIRINGS, Run, undisturbed};
 use crate::support::process::{SignalAtEnd, eventually, run};
-use crate::support::{FinishedChild, Process, Program, Scratch, Server};
-use serde_json::Value;
+use crate::support::{self, FinishedChild, Process, Program, Scratch, Server};
 
 const LINERATE: Program = Program::Linerate;
 

@@ -1,10 +1,9 @@
 //! Tests of the text output: every line of both roles has exactly iperf3's layout. The stock iperf3 is the control of
 //! the layouts.
 
-use crate::support;
 use crate::support::layout::assert_made_of;
 use crate::support::pairing::{Pair, Run};
-use crate::support::{FinishedChild, Program};
+use crate::support::{self, FinishedChild, Program};
 
 const DASHES: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
 const CONNECTING: &str = "Connecting to host %s, port %d";

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::process::run;
 use crate::support::{Scratch, linerate};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(120);
 const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/kubernetes");

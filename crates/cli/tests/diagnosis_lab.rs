@@ -10,13 +10,14 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use linerate_model::diagnosis::TransferObservation;
+use linerate_rules::diagnosis::{diagnose as judge, figures};
+use serde_json::{Value, json};
+
 use crate::support::document::{array, text};
 use crate::support::lab::in_parallel;
 use crate::support::linerate;
 use crate::support::process::{result, run};
-use linerate_model::diagnosis::TransferObservation;
-use linerate_rules::diagnosis::{diagnose as judge, figures};
-use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -1,11 +1,11 @@
 //! Differences from iperf3: those that docs/compatibility.md lists, and those that are gone. The stock iperf3 is the control.
 
-use crate::support;
+use serde_json::Value;
+
 use crate::support::document::{array, count, text};
 use crate::support::pairing::{LIMIT, undisturbed};
 use crate::support::process::{eventually, run};
-use crate::support::{FinishedChild, Process, Program, Server};
-use serde_json::Value;
+use crate::support::{self, FinishedChild, Process, Program, Server};
 
 const LINERATE: Program = Program::Linerate;
 const STOCK: Program = Program::Iperf3;

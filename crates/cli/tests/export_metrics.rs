@@ -5,12 +5,13 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::fleet_results::{append, result};
-use crate::support::process::{Process, eventually, run};
-use crate::support::{Program, Scratch, Server, linerate};
 use linerate_documents::fleet_result::SessionOutcome;
 use linerate_history::result_log::ResultLog;
 use linerate_sys::clock::realtime_now;
+
+use crate::support::fleet_results::{append, result};
+use crate::support::process::{Process, eventually, run};
+use crate::support::{Program, Scratch, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(60);
 

@@ -9,15 +9,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use linerate_history::result_log::ResultLog;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
 use crate::support::fleet_results::append;
 use crate::support::process::{Process, eventually, run};
 use crate::support::receiver::{ACCEPTED, ReadWrite, Receiver};
 use crate::support::server::connections;
 use crate::support::{Scratch, free_port, linerate};
-use linerate_history::result_log::ResultLog;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 const LIMIT: Duration = Duration::from_secs(60);
 

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::process::run;
-use crate::support::{FinishedChild, Scratch, namespace};
 use linerate_model::change::{
     ChangeGroup, ChangePlan, ChangeReason, ChangeTarget, DeviceAttribute, EffectTiming, HostChange, LinkAttribute,
 };
 use linerate_rules::export::{self, ExportHeading, HostPlan};
 use linerate_units::WallTime;
+
+use crate::support::process::run;
+use crate::support::{FinishedChild, Scratch, namespace};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

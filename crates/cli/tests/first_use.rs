@@ -3,9 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support;
 use crate::support::process::{assert_some_within, run};
-use crate::support::{FinishedChild, Scratch, Server, free_port, linerate};
+use crate::support::{self, FinishedChild, Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

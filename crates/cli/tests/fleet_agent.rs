@@ -3,9 +3,10 @@
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::support::process::{Process, eventually, run, send_signal};
 use crate::support::{Program, Scratch, Server, linerate};
-use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

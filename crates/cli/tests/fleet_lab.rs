@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::process::run;
 use crate::support::{Scratch, linerate};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(500);
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/fleet/lab-fleet.sh");

@@ -10,12 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::document::{array, text};
-use crate::support::process::{FinishedChild, Process, eventually, run};
-use crate::support::{Program, Scratch, Server, linerate};
 use nats_servers::NatsServers;
 use relay::Relay;
 use serde_json::{Value, json};
+
+use crate::support::document::{array, text};
+use crate::support::process::{FinishedChild, Process, eventually, run};
+use crate::support::{Program, Scratch, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(90);
 

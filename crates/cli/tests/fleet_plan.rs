@@ -3,11 +3,11 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::support;
+use serde_json::{Value, json};
+
 use crate::support::document::{array, number, text};
 use crate::support::process::run;
-use crate::support::{Scratch, linerate};
-use serde_json::{Value, json};
+use crate::support::{self, Scratch, linerate};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/fleet/mesh.json");
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);

@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support;
 use crate::support::namespace::Namespace;
 use crate::support::process::{Process, run};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 const ATTACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/forged_sources/attack.py");

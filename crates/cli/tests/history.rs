@@ -3,9 +3,10 @@
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::process::{FinishedChild, run};
 use crate::support::{Scratch, Server, free_port, linerate};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -4,11 +4,12 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::support::document::array;
 use crate::support::namespace::Namespace;
 use crate::support::process::run;
 use crate::support::{Scratch, linerate};
-use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

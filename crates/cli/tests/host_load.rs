@@ -4,10 +4,11 @@
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::document::{array, text};
 use crate::support::namespace::Namespace;
 use crate::support::process::{FinishedChild, Process, eventually, run};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 const PORT: u16 = 5201;

@@ -3,12 +3,12 @@
 //!
 //! `cargo xtask interop` runs all options, without a check of the figures.
 
-use crate::support;
+use serde_json::Value;
+
 use crate::support::document::{array, count, number, text};
 use crate::support::figures::{Amount, Direction, RequestedTest, check};
 use crate::support::pairing::{PAIRINGS, Pair, Run};
-use crate::support::{Program, iperf3_has_oaep};
-use serde_json::Value;
+use crate::support::{self, Program, iperf3_has_oaep};
 
 /// Runs `arguments` with `-J` in all pairings, checks the figures, and calls `more`.
 fn matrix(arguments: &[&str], asked: RequestedTest, more: impl Fn(&Pair, &Value, &Value) + Sync) {

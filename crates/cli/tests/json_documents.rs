@@ -4,10 +4,11 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::process::run;
-use crate::support::{Scratch, Server, free_port, linerate};
 use linerate_documents::label::{DocumentKind, schema_identifier};
 use serde_json::Value;
+
+use crate::support::process::run;
+use crate::support::{Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::support;
+use serde_json::Value;
+
 use crate::support::document::key_paths;
 use crate::support::pairing::{LIMIT, PAIRINGS, Pair, Run, undisturbed};
 use crate::support::process::run;
-use crate::support::{Program, Server};
-use serde_json::Value;
+use crate::support::{self, Program, Server};
 
 /// Keys that iperf3 3.13 to 3.21 added to 3.12's: a document with the second path has the first, too.
 const ADDED: &[(&str, &str)] = &[

@@ -3,10 +3,11 @@
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::lab::measure_in_guest;
 use crate::support::process::{Process, run};
 use crate::support::{Scratch, Server, free_port, linerate};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 

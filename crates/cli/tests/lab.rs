@@ -4,12 +4,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support;
+use serde_json::Value;
+
 use crate::support::document::{array, number, text};
 use crate::support::lab::{OwnPath, in_parallel, lab, lab_command};
 use crate::support::process::{Process, eventually, run};
-use crate::support::{Scratch, linerate};
-use serde_json::Value;
+use crate::support::{self, Scratch, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::lab::OwnPath;
 use crate::support::process::{FinishedChild, run};
 use crate::support::{Scratch, linerate};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -9,10 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support;
-use crate::support::lab::OwnPath;
-use crate::support::process::{assert_some_within, eventually, send_signal};
-use crate::support::{Process, Scratch};
 use linerate_lab::job::{self, CommandEnd, GuestFrame, GuestMessage};
 use linerate_lab::plan::{GuestSizing, NEAR, PathPlan};
 use linerate_lab::session::{
@@ -21,6 +17,10 @@ use linerate_lab::session::{
 use linerate_lab::{frame, job::CommandEnd::Code};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::ByteCount;
+
+use crate::support::lab::OwnPath;
+use crate::support::process::{assert_some_within, eventually, send_signal};
+use crate::support::{self, Process, Scratch};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::document::{array, count, text};
 use crate::support::iperf3;
 use crate::support::namespace::Namespace;
 use crate::support::process::{FinishedChild, Process, eventually, run};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(120);
 const LINERATE: &str = env!("CARGO_BIN_EXE_linerate");

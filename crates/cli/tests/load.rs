@@ -3,11 +3,12 @@
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::document::{array, number, text};
 use crate::support::lab::{OwnPath, in_parallel, lab, lab_command};
 use crate::support::process::{eventually, run};
 use crate::support::{Process, Program, Scratch, Server, free_port, linerate};
-use serde_json::Value;
 
 /// Longest wall time of one run on a busy host.
 const LIMIT: Duration = Duration::from_secs(300);

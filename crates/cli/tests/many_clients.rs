@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use crate::support::document::{count, text};
 use crate::support::pairing::LIMIT;
 use crate::support::process::{assert_some_within, eventually, run};
-use crate::support::wire;
-use crate::support::wire::{Holdings, PeerMessage, state};
+use crate::support::wire::{self, Holdings, PeerMessage, state};
 use crate::support::{FinishedChild, Process, Program, Server};
 
 /// Time limit of a crowd on a small host: less than the 400 s that two hundred tests of two seconds take one by one.

@@ -3,10 +3,11 @@
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::process::{Process, run};
 use crate::support::server::free_port;
 use crate::support::{Program, Scratch, Server, linerate};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(120);
 

@@ -9,14 +9,15 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::fleet_results::result;
-use crate::support::process::{Process, eventually, run};
-use crate::support::{Scratch, free_port, linerate};
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_history::result_log::ResultLog;
 use linerate_model::diagnosis::Cause;
 use linerate_sys::clock::realtime_now;
 use serde_json::Value;
+
+use crate::support::fleet_results::result;
+use crate::support::process::{Process, eventually, run};
+use crate::support::{Scratch, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

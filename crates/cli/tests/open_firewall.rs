@@ -4,9 +4,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support;
-use crate::support::Process;
 use crate::support::process::eventually;
+use crate::support::{self, Process};
 
 const LIMIT: Duration = Duration::from_secs(300);
 /// Rule set of a host that accepts nothing else.

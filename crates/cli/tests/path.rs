@@ -6,11 +6,12 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::document::{array, count, number, text};
 use crate::support::lab::{OwnPath, lab_command};
 use crate::support::process::{assert_some_within, eventually, run};
 use crate::support::{Process, Program, Server, free_port, linerate};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -8,11 +8,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::document::{array, number, text};
 use crate::support::lab::{OwnPath, in_parallel, lab_command};
 use crate::support::linerate;
 use crate::support::process::{result, run};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 

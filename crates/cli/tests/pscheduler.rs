@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::support;
-use crate::support::process::{FinishedChild, Process, run};
-use crate::support::{Program, Scratch, Server, free_port, linerate};
 use serde_json::{Value, json};
+
+use crate::support::process::{FinishedChild, Process, run};
+use crate::support::{self, Program, Scratch, Server, free_port, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

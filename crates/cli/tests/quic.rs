@@ -3,11 +3,11 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support;
+use serde_json::Value;
+
 use crate::support::document::{array, count, number, text};
 use crate::support::process::run;
-use crate::support::{Server, linerate};
-use serde_json::Value;
+use crate::support::{self, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(120);
 

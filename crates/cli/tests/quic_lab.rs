@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::document::{array, number, text};
 use crate::support::lab::{OwnPath, in_parallel, lab, lab_command};
 use crate::support::process::run;
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 

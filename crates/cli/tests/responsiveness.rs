@@ -8,10 +8,11 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::document::{array, count, number, text};
 use crate::support::process::{eventually, run};
 use crate::support::{Process, Server, free_port, linerate};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(90);
 

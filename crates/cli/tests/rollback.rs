@@ -5,12 +5,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use crate::support::document::{array, text};
 use crate::support::lab::lab;
 use crate::support::namespace::{Namespace, unshare};
 use crate::support::process::{FinishedChild, Process, eventually, run, send_signal};
 use crate::support::{Scratch, linerate};
-use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(300);
 const SETTING: &str = "net.ipv4.tcp_rmem";

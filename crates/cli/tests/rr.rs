@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::document::{array, number, text};
 use crate::support::lab::lab_command;
 use crate::support::process::run;
 use crate::support::{Program, Scratch, Server, free_port, linerate};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(120);
 

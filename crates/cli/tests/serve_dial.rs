@@ -3,11 +3,12 @@
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::Scratch;
 use crate::support::document::{array, number, text};
 use crate::support::namespace::Namespace;
 use crate::support::process::{FinishedChild, Process, eventually, run};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(120);
 

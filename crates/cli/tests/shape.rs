@@ -5,12 +5,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::Scratch;
 use crate::support::document::{array, number, text};
 use crate::support::namespace::Namespace;
 use crate::support::pairing::undisturbed;
 use crate::support::process::{FinishedChild, Process, eventually, run, send_signal};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -1,12 +1,12 @@
 //! Tests of the diagnosis of each run of `linerate test`, which has no path measurement.
 
-use crate::support;
+use serde_json::Value;
+use std::time::Duration;
+
 use crate::support::document::{array, text};
 use crate::support::lab::lab;
 use crate::support::process::run;
-use crate::support::{Program, Server, linerate};
-use serde_json::Value;
-use std::time::Duration;
+use crate::support::{self, Program, Server, linerate};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

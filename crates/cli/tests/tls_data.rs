@@ -3,10 +3,11 @@
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::document::{array, count, number, text};
 use crate::support::process::run;
 use crate::support::{Program, Scratch, Server, free_port, linerate};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(120);
 

@@ -6,8 +6,9 @@
 
 use std::fmt::Write as _;
 
-use crate::support::lab::{in_parallel, lab, lab_iperf3};
 use serde_json::Value;
+
+use crate::support::lab::{in_parallel, lab, lab_iperf3};
 
 /// Transfer of the table: 8 s of which the first 2 are omitted.
 const TIME: &[&str] = &["-t", "8", "-O", "2"];

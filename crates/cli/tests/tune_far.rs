@@ -6,11 +6,12 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::support::document::{array, text};
 use crate::support::namespace::Namespace;
 use crate::support::process::{eventually, run, send_signal};
 use crate::support::{Scratch, linerate};
-use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(300);
 const SETTING: &str = "net.ipv4.tcp_rmem";

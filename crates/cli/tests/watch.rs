@@ -7,9 +7,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::linerate;
 use crate::support::process::{Process, eventually, run};
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 

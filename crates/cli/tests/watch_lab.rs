@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::support::lab::lab_command;
 use crate::support::linerate;
 use crate::support::process::run;
-use serde_json::Value;
 
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(300);
 

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::linerate;
 use crate::support::process::run;
-use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(300);
 const BROWSER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/web_lab/browser.py");

@@ -6,11 +6,6 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support;
-use crate::support::Server;
-use crate::support::process::eventually;
-use crate::support::wire;
-use crate::support::wire::{Control, Holdings, PeerMessage, state};
 use linerate_sys::net::{self, ConnectOptions};
 use linerate_sys::process;
 use linerate_units::{ByteCount, TypeOfService};
@@ -20,6 +15,10 @@ use linerate_wire::probe::{
     RecordDetail, ReflectorOpened, StreamNumber, StreamRequest,
 };
 use linerate_wire::stamp::{SenderPacket, SessionIdentifier, StampTimestamp, TimestampFormat};
+
+use crate::support::process::eventually;
+use crate::support::wire::{self, Control, Holdings, PeerMessage, state};
+use crate::support::{self, Server};
 
 /// Memory of the whole server, in KiB.
 const MAX_MEMORY: u64 = 256 << 10;

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use crate::support::{any_result, diagnosis, result};
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_export::{Exposition, LatestResults, archive_document};
 use proptest::prelude::*;
+
+use crate::support::{any_result, diagnosis, result};
 
 fn page(results: &[FleetResult]) -> String {
     let mut latest = LatestResults::default();

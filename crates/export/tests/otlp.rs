@@ -1,6 +1,5 @@
 //! OTLP's JSON, read by the types of OpenTelemetry.
 
-use crate::support::{any_result, diagnosis, result};
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_export::{ID_ATTRIBUTE, OtlpResource, logs_request, metrics_request};
 use linerate_units::WallTime;
@@ -9,6 +8,8 @@ use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequ
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::metrics::v1::{NumberDataPoint, metric::Data, number_data_point};
 use proptest::prelude::*;
+
+use crate::support::{any_result, diagnosis, result};
 
 fn resource() -> OtlpResource {
     OtlpResource { host: Some("lisbon".to_owned()), version: "0.2.0" }

@@ -4,7 +4,6 @@ use linerate_model::direction::Direction;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::support::{Scratch, run};
 use linerate_documents::environment::{HostEnvironmentRecord, InterfaceEnvironment, OtherTraffic};
 use linerate_documents::run::{
     ChartPanel, FigureUnit, ImprovementDirection, LabPath, PhaseSpan, RunDocument, RunEnvironment, RunFigure, RunKind,
@@ -18,6 +17,8 @@ use linerate_units::WallTime;
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
+
+use crate::support::{Scratch, run};
 
 fn number() -> impl Strategy<Value = f64> {
     prop_oneof![proptest::num::f64::NORMAL, proptest::num::f64::SUBNORMAL, Just(0.0), Just(f64::MAX)]

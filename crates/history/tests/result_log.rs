@@ -4,10 +4,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::support::Scratch;
 use linerate_documents::fleet_result::FleetResult;
 use linerate_history::result_log::{ResultLog, ResultReceiver};
 use linerate_units::WallTime;
+
+use crate::support::Scratch;
 
 const DAY: u64 = 24 * 3600;
 

@@ -5,8 +5,9 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use crate::support::{Scratch, own_binary, run};
 use linerate_history::{History, RunFilter, RunReference};
+
+use crate::support::{Scratch, own_binary, run};
 
 const WRITER_COUNT: u64 = 4;
 const RUNS_PER_WRITER: u64 = 15;

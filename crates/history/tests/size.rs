@@ -3,10 +3,11 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use crate::support::{Scratch, large, run};
 use linerate_documents::run::RunDocument;
 use linerate_history::{DeletedRuns, History, RunFilter, RunId, transfer};
 use linerate_units::ByteCount;
+
+use crate::support::{Scratch, large, run};
 
 /// Samples of a run of about 80 kB.
 const SAMPLES: usize = 10_000;

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::{Scratch, as_process, large, run, with_own_mounts};
 use linerate_history::{History, HistoryError, RunFilter};
+
+use crate::support::{Scratch, as_process, large, run, with_own_mounts};
 
 /// Samples of a run of about a megabyte.
 const MEGABYTE: usize = 120_000;

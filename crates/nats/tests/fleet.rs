@@ -5,9 +5,10 @@ mod relay;
 
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::support::{NatsServers, eventually};
 use linerate_nats::{Delivery, FleetTask, MemberRecord, NatsError, NatsFleet, NatsSettings, TaskQueue, TaskTime};
 use relay::Relay;
+
+use crate::support::{NatsServers, eventually};
 
 const LIVENESS: Duration = Duration::from_secs(2);
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::support;
-use crate::support::{NatsServers, certificates};
 use linerate_nats::{NatsError, NatsFleet, NatsLogin, NatsSettings};
+
+use crate::support::{self, NatsServers, certificates};
 
 fn refusal(settings: &NatsSettings) -> String {
     let error = NatsFleet::connect(settings).expect_err("refused");

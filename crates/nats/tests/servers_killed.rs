@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Folder, NatsServers, eventually};
 use linerate_nats::{Delivery, NatsFleet, NatsSettings, Publisher, ResultFile};
+
+use crate::support::{Folder, NatsServers, eventually};
 
 /// Results that are stored between two events.
 const STEP: usize = 60;

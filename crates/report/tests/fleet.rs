@@ -1,6 +1,5 @@
 //! Reports of a fleet: the cells of the matrix, the hosts that faults have in common, and a page that is harmless.
 
-use crate::runs;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -15,6 +14,8 @@ use linerate_model::direction::Direction;
 use linerate_report::fleet::{FleetMatrix, faults, page, summary};
 use linerate_report::throughput_text::{TerminalWidth, TextStyle};
 use linerate_units::WallTime;
+
+use crate::runs;
 
 /// Run in both directions, each limited by a cause.
 fn run(causes: [Cause; 2]) -> RunDocument {

@@ -11,8 +11,7 @@ use linerate_report::iperf3_json::{Iperf3Document, Iperf3EventStream, OrderedVal
 use linerate_units::{BitRate, ByteCount, Mtu, PacketCount, SegmentCount, WallTime};
 use serde_json::Value;
 
-use crate::support;
-use crate::support::micros;
+use crate::support::{self, micros};
 
 /// Events from which iperf3 produced `document`.
 fn events_of(document: &Value) -> Vec<TestEvent> {

@@ -1,6 +1,5 @@
 //! The report as HTML, checked without a browser; `tests/browser` checks it with one.
 
-use crate::runs;
 use core::fmt::Write as _;
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -9,6 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use linerate_documents::run::RunDocument;
 use linerate_report::html;
 use linerate_report::presentation::{compare, present};
+
+use crate::runs;
 
 fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     let rest = &text[text.find(start).expect(start) + start.len()..];

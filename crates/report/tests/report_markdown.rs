@@ -1,11 +1,12 @@
 //! The report in Markdown.
 
-use crate::runs;
 use linerate_documents::run::RunResult;
 use linerate_model::diagnosis::{Cause, GoodputEstimate};
 use linerate_report::markdown;
 use linerate_report::presentation::{compare, present};
 use linerate_units::BitRate;
+
+use crate::runs;
 
 #[test]
 fn tables_have_one_shape() {

@@ -1,6 +1,5 @@
 //! The report for a terminal.
 
-use crate::runs;
 use linerate_documents::run::{RunDocument, RunResult};
 use linerate_model::diagnosis::{Confidence, TuneScope};
 use linerate_model::load::{LatencyClass, ProbeClass};
@@ -9,6 +8,8 @@ use linerate_model::report::TestTermination;
 use linerate_report::presentation::{compare, present};
 use linerate_report::text;
 use linerate_report::throughput_text::{TerminalWidth, TextStyle};
+
+use crate::runs;
 
 fn plain(run: &RunDocument) -> String {
     text::render(&[present(run)], TextStyle::plain())

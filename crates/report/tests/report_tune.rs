@@ -1,6 +1,5 @@
 //! Reports of runs that change hosts.
 
-use crate::runs;
 use linerate_documents::run::{RunDocument, RunResult};
 use linerate_documents::tune::TuneDocument;
 use linerate_report::presentation::{ChartPlot, Presentation, ReportTable, TableCell, present};
@@ -8,6 +7,8 @@ use linerate_report::throughput_text::TextStyle;
 use linerate_report::{html, markdown, text};
 use linerate_units::BitRate;
 use proptest::prelude::*;
+
+use crate::runs;
 
 fn table<'a>(presentation: &'a Presentation<'_>, name: &str) -> &'a ReportTable {
     presentation.tables.iter().find(|table| table.name == name).unwrap_or_else(|| panic!("no table {name}"))

@@ -1,6 +1,5 @@
 //! Terminal output of `linerate test`, and the document of `--json`.
 
-use crate::support;
 use core::time::Duration;
 use linerate_model::direction::Direction;
 
@@ -16,6 +15,8 @@ use linerate_model::tcp_info::TcpInfo;
 use linerate_model::throughput::{ThroughputResult, ThroughputRun};
 use linerate_report::throughput_text::{HostTable, TerminalWidth, TestProgress, TextStyle, progress_line, result_text};
 use linerate_units::{BitRate, ByteCount, Port, Ratio, SegmentCount, StreamCount};
+
+use crate::support;
 
 fn ms(milliseconds: f64) -> Duration {
     support::milliseconds(milliseconds)

@@ -5,8 +5,6 @@
 use linerate_model::direction::Direction;
 use std::time::Duration;
 
-use crate::simulation::driver::{SimulationOutcome, SimulationScenario, megabits, run};
-use crate::simulation::{SimulatedLink, bytes, constant, steps, wobble};
 use linerate_analysis::statistics::{SeededRandom, SignedDifference};
 use linerate_shape::autorate::{
     AutorateBounds, AutorateLogLine, ControlLaw, ControllerInput, ControllerOutput, ControllerSettings,
@@ -14,6 +12,9 @@ use linerate_shape::autorate::{
 };
 use linerate_units::{BitRate, ByteCount, MonotonicTime};
 use proptest::prelude::*;
+
+use crate::simulation::driver::{SimulationOutcome, SimulationScenario, megabits, run};
+use crate::simulation::{SimulatedLink, bytes, constant, steps, wobble};
 
 const SECONDS: usize = 120;
 

@@ -6,7 +6,6 @@ use linerate_model::diagnosis::Confidence;
 use linerate_model::direction::Direction;
 use std::time::Duration;
 
-use crate::simulation::{SimulatedLink, constant};
 use linerate_analysis::latency_under_load::{InterfaceTraffic, LatencyClass, LatencyGrade};
 use linerate_analysis::statistics::{SampleSummary, SeededRandom, percentile};
 use linerate_model::load::PhaseKind;
@@ -18,6 +17,8 @@ use linerate_shape::verify::{
     ReadBackDifference, ShaperEvidence, ShaperRequirements, ShaperVerdict, TreeCounters, verify,
 };
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Ratio};
+
+use crate::simulation::{SimulatedLink, constant};
 
 const CLASSES: [LatencyClass; 4] =
     [LatencyClass::Icmp, LatencyClass::UdpBestEffort, LatencyClass::UdpExpeditedForwarding, LatencyClass::TcpInfo];

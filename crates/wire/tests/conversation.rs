@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-use crate::common::{
-    CLIENT_RESULTS, COOKIE, Client, ClientStep, PARAMETERS, SERVER_RESULTS, Server, ServerStep, at, entropy, results,
-};
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_model::sample::IntervalReport;
 use linerate_units::{BitRate, ByteCount, MonotonicTime, StreamCount};
@@ -17,6 +14,10 @@ use linerate_wire::failure::ControlFailure;
 use linerate_wire::frame;
 use linerate_wire::parameters::{self, ParametersExtra, ServerLimits};
 use linerate_wire::server::{self, ServerMachine};
+
+use crate::common::{
+    CLIENT_RESULTS, COOKIE, Client, ClientStep, PARAMETERS, SERVER_RESULTS, Server, ServerStep, at, entropy, results,
+};
 
 #[test]
 fn the_client_speaks_as_captured() {

@@ -3,9 +3,6 @@
 
 use std::time::Duration;
 
-use crate::common::{
-    CLIENT_RESULTS, COOKIE, Client, ClientStep, PARAMETERS, SERVER_RESULTS, Server, ServerStep, at, results,
-};
 use linerate_units::{ByteCount, MonotonicTime};
 use linerate_wire::ControlDeadlines;
 use linerate_wire::client;
@@ -16,6 +13,10 @@ use linerate_wire::failure::{AwaitedMessage, ControlFailure, ProtocolError};
 use linerate_wire::frame;
 use linerate_wire::parameters::ServerLimits;
 use linerate_wire::server;
+
+use crate::common::{
+    CLIENT_RESULTS, COOKIE, Client, ClientStep, PARAMETERS, SERVER_RESULTS, Server, ServerStep, at, results,
+};
 
 fn client_failure(outputs: &[client::ClientAction]) -> Option<&ControlFailure> {
     match outputs.last() {

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use crate::common::PARAMETERS;
 use linerate_model::parameters::{CpuIndex, EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_units::{BitRate, BlockCount, ByteCount, FlowLabel, Mss, PacketCount, StreamCount, TypeOfService};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::parameters::{self, ParametersExtra, ParametersRefusal, ReceivedParameters, ServerLimits};
 use proptest::prelude::*;
+
+use crate::common::PARAMETERS;
 
 fn decode(document: &str) -> Result<ReceivedParameters, ParametersRefusal> {
     parameters::decode(document.as_bytes(), &ServerLimits::default())

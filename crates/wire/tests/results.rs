@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use crate::common::{CLIENT_RESULTS, SERVER_RESULTS};
 use linerate_model::report::{CpuUtilization, ServerOutput};
 use linerate_model::stream::StreamId;
 use linerate_units::{ByteCount, PacketCount, Ratio, SegmentCount, StreamCount};
 use linerate_wire::error::ErrorCode;
 use linerate_wire::results::{self, ResultsError, StreamCounts, TestResults};
 use proptest::prelude::*;
+
+use crate::common::{CLIENT_RESULTS, SERVER_RESULTS};
 
 #[test]
 fn results_are_written_as_iperf3_writes_them() {

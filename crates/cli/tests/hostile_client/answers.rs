@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::wire::{Listener, PeerMessage, REPLY_TIMEOUT, SERVER_RESULTS, Served, Step, framed, state};
-use super::{Attack, NO_RESULTS, arguments_for, check_output};
 use crate::support::free_port;
 use crate::support::process::eventually;
+
+use super::wire::{Listener, PeerMessage, REPLY_TIMEOUT, SERVER_RESULTS, Served, Step, framed, state};
+use super::{Attack, NO_RESULTS, arguments_for, check_output};
 
 /// Waits until the client has read everything, then presses Ctrl-C.
 fn interrupts(arguments: &[&str], what: &str, serve: impl FnOnce(&Arc<Listener>) -> Served) {

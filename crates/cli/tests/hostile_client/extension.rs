@@ -3,10 +3,11 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use super::wire::{Listener, PeerMessage, REPLY_TIMEOUT, SERVER_RESULTS, Served, Step, framed, state};
-use super::{Attack, UNKNOWN, arguments_for, check_output, drain};
 use crate::support::process::eventually;
 use crate::support::{self, Process, free_port};
+
+use super::wire::{Listener, PeerMessage, REPLY_TIMEOUT, SERVER_RESULTS, Served, Step, framed, state};
+use super::{Attack, UNKNOWN, arguments_for, check_output, drain};
 
 /// Introduction of a linerate server, with a version text that is unsafe for terminals.
 const HELLO: &str = r#"{"hello":{"linerate":1,"version":"9\u001b[2J","features":["intervals"]}}"#;

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::process::eventually;
-use crate::support::wire;
-use crate::support::wire::{Listener, Served, Step, error, state};
+use crate::support::wire::{self, Listener, Served, Step, error, state};
 use crate::support::{FinishedChild, Process, Program, free_port};
 
 /// Largest memory of the client in KiB against any hostile server. In a test of a second it uses about 7 MiB of its own; pages

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant, SystemTime};
 use linerate_units::WallTime;
 use linerate_wire::authentication::{RsaPadding, encrypt_token};
 
-use super::wire::{Client, Holdings, PeerMessage, REPLY_TIMEOUT, TCP, state, with};
-use super::{AT_ONCE, Target};
 use crate::support::Scratch;
 use crate::support::process::assert_some_within;
+
+use super::wire::{Client, Holdings, PeerMessage, REPLY_TIMEOUT, TCP, state, with};
+use super::{AT_ONCE, Target};
 
 const PUBLIC: &str = include_str!("../../../wire/testdata/keys/public.pem");
 const PRIVATE: &str = include_str!("../../../wire/testdata/keys/private_pkcs8.pem");

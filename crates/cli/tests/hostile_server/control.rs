@@ -3,13 +3,14 @@
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
+use crate::support::pairing::LIMIT;
+use crate::support::process::eventually;
+use crate::support::{Process, Program};
+
 use super::wire::{
     self, Client, Control, Holdings, PeerMessage, REPLY_TIMEOUT, TCP, UDP, connection, framed, state, with,
 };
 use super::{PROMPT, Target};
-use crate::support::pairing::LIMIT;
-use crate::support::process::eventually;
-use crate::support::{Process, Program};
 
 /// Silence that costs a client its slot when another one needs it.
 const MAX_SILENCE: Duration = Duration::from_secs(1);

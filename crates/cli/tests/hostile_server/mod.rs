@@ -11,8 +11,7 @@ mod udp;
 use std::time::{Duration, Instant};
 
 use crate::support::process::{assert_some_within, eventually};
-use crate::support::wire;
-use crate::support::wire::{Client, Holdings, PeerMessage, REPLY_TIMEOUT, TCP, state};
+use crate::support::wire::{self, Client, Holdings, PeerMessage, REPLY_TIMEOUT, TCP, state};
 use crate::support::{Program, Server};
 
 /// Time in which an honest client is admitted and may open its streams, in spite of other connections.

@@ -3,11 +3,12 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use super::wire::{self, Client, Control, Holdings, PeerMessage, REPLY_TIMEOUT, TCP, UDP, state, with};
-use super::{PROMPT, Target};
 use crate::support::pairing::LIMIT;
 use crate::support::process::eventually;
 use crate::support::{Process, Program};
+
+use super::wire::{self, Client, Control, Holdings, PeerMessage, REPLY_TIMEOUT, TCP, UDP, state, with};
+use super::{PROMPT, Target};
 
 #[test]
 fn excessive_rates() {

@@ -3,9 +3,10 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
+use crate::support::process::assert_some_within;
+
 use super::Target;
 use super::wire::{self, Client, TCP, UDP, datagram, state, udp_socket, with};
-use crate::support::process::assert_some_within;
 
 #[test]
 fn datagrams_larger_than_agreed() {

@@ -11,8 +11,9 @@ mod rhel;
 mod table;
 mod walkthrough;
 
-use crate::support;
 use table::Table;
+
+use crate::support;
 
 /// All tables, in the order of the documents.
 const TABLES: &[fn() -> Table] = &[

@@ -2,8 +2,9 @@
 
 use linerate_lab::description::PathDescription;
 
-use super::guest::{ScriptOutput, run};
 use crate::support::lab::OwnPath;
+
+use super::guest::{ScriptOutput, run};
 
 /// Script with four CUBIC streams down, pings, and received bytes of the interface, during autorate for `$SECONDS_ALL`.
 const FOLLOW: &str = r#"

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
+pub(crate) use crate::support::script::ScriptOutput;
+
 use crate::support::document::{array, text};
 use crate::support::lab::{OwnPath, lab};
-pub(crate) use crate::support::script::ScriptOutput;
 
 /// Link on which load adds 150 ms in each direction.
 pub(crate) fn slow_line() -> OwnPath {

@@ -6,8 +6,9 @@
 
 use serde_json::Value;
 
-use super::guest::{findings, run, slow_line};
 use crate::support::document::text;
+
+use super::guest::{findings, run, slow_line};
 
 /// Script that verifies the shaper on `$1` with these rates, disturbed by `$4…` meanwhile.
 const VERIFY_FUNCTIONS: &str = r#"

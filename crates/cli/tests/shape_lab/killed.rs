@@ -4,10 +4,11 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::guest::{ScriptOutput, run, with_functions};
 use crate::support::Scratch;
 use crate::support::namespace::Namespace;
 use crate::support::process::run as run_program;
+
+use super::guest::{ScriptOutput, run, with_functions};
 
 /// Replacement for `tc` and `ip`: executes `$AFTER` commands that concern the interface, then kills the process that
 /// runs them. It records their number.

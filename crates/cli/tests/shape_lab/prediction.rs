@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::guest::run;
 use crate::support::document::{array, number, text};
 use crate::support::lab::OwnPath;
+
+use super::guest::run;
 
 /// Factor between a predicted and a measured delay above the idle link's, and the time that no probe resolves.
 const FACTOR: f64 = 1.5;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::guest::{ScriptOutput, findings, run, slow_line, with_functions};
 use crate::support::Scratch;
 use crate::support::document::{array, number, text};
 use crate::support::namespace::Namespace;
 use crate::support::process::run as run_program;
+
+use super::guest::{ScriptOutput, findings, run, slow_line, with_functions};
 
 /// The 95th percentile of the delay that load adds to best effort, in the worst phase, in milliseconds.
 fn added(document: &Value, which: &str) -> f64 {

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::guest::flat;
 use crate::support::document::{array, text};
 use crate::support::process::{FinishedChild, run};
 use crate::support::{Scratch, linerate};
+
+use super::guest::flat;
 
 const LIMIT: Duration = Duration::from_secs(300);
 

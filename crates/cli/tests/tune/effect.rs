@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::guest::{self, FAR, FAR_SMALL, Limit, NEAR, NEAR_SMALL, flat};
 use crate::support::document::{array, number, text};
 use crate::support::lab::lab;
 use crate::support::process::{result, run};
 use crate::support::{Scratch, linerate};
+
+use super::guest::{self, FAR, FAR_SMALL, Limit, NEAR, NEAR_SMALL, flat};
 
 const LIMIT: Duration = Duration::from_secs(300);
 

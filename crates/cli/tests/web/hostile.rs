@@ -3,9 +3,10 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
+use crate::support::process::{assert_some_within, eventually};
+
 use super::WebServer;
 use super::http::{PATIENCE, connect, connect_from, get, open_session, receive, send, token};
-use crate::support::process::{assert_some_within, eventually};
 
 /// Time in which another client is served in spite of an attack, on a busy host.
 const PROMPT: Duration = Duration::from_secs(5);

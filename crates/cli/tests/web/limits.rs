@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::WebServer;
-use super::http::{ask, claims, download, finish, open_session, token, upload};
 use crate::support::Program;
 use crate::support::process::{eventually, run};
+
+use super::WebServer;
+use super::http::{ask, claims, download, finish, open_session, token, upload};
 
 #[test]
 fn browsers_and_other_clients_share_the_sessions() {

@@ -7,9 +7,9 @@ mod results;
 
 use std::process::Command;
 
-use crate::support;
-use crate::support::{Process, Scratch, Server, free_port, linerate};
 use http::{ask, get};
+
+use crate::support::{self, Process, Scratch, Server, free_port, linerate};
 
 /// Server with its web page, and a history of its own.
 struct WebServer {

@@ -5,10 +5,11 @@ use std::time::Duration;
 use linerate_history::result_log::ResultLog;
 use serde_json::Value;
 
-use super::WebServer;
-use super::http::{ask, claims, download, finish, get, open_session, token, upload};
 use crate::support::fleet_results::append;
 use crate::support::process::run;
+
+use super::WebServer;
+use super::http::{ask, claims, download, finish, get, open_session, token, upload};
 
 const LIMIT: Duration = Duration::from_secs(60);
 

@@ -4,7 +4,6 @@ use linerate_model::fact::Fact;
 use linerate_model::socket::FirewallMark;
 use linerate_units::Ratio;
 
-use super::{device, line, own_policy, plan_with, without};
 use crate::back_ends::{BackEndId, DeviceProperties, PlanInputs};
 use crate::capability::{FeatureSupport, KernelCapabilities, KernelFeature, choose};
 use crate::plan::{FilterTarget, IngressControl, TcParent};
@@ -12,6 +11,8 @@ use crate::policy::{FairnessUnit, PacketSelector, QueueOptions, TrafficImportanc
 use crate::refusal::ShaperRefusal;
 use crate::traffic_classes::parse_class_file;
 use crate::verify::PerDirection;
+
+use super::{device, line, own_policy, plan_with, without};
 
 fn chosen(capabilities: &KernelCapabilities, device: &DeviceProperties, policy: &TrafficPolicy) -> BackEndId {
     let usual = line(10e3, 50e3);

@@ -3,12 +3,13 @@
 use linerate_model::direction::Direction;
 use std::collections::BTreeSet;
 
-use super::{line, of_today, own_policy, plan, plan_with, without};
 use crate::back_ends::{BACK_ENDS, BackEndId};
 use crate::capability::KernelCapabilities;
 use crate::plan::{FilterProtocol, FilterTarget, IngressControl, PlannedObject, QdiscHandle, ShaperPlan, TcParent};
 use crate::policy::{TrafficImportance, TrafficPolicy};
 use crate::script::{batch, script};
+
+use super::{line, of_today, own_policy, plan, plan_with, without};
 
 #[test]
 fn each_has_a_name_words_and_a_source() {

@@ -4,12 +4,13 @@ use linerate_model::direction::Direction;
 use linerate_units::{BitRate, ByteCount, Mtu};
 use proptest::prelude::*;
 
-use super::of_today;
 use crate::back_ends::{BackEnd, BackEndId, DeviceProperties, PlanInputs};
 use crate::capability::KernelCapabilities;
 use crate::link::{AccessLink, LinkFraming, LinkLayer};
 use crate::plan::{PlannedClass, QdiscHandle, ShaperPlan, TcParent, changes};
 use crate::policy::TrafficPolicy;
+
+use super::of_today;
 
 fn lines() -> impl Strategy<Value = AccessLink> {
     let rate = || (4.5_f64..10.0).prop_map(|power| Some(BitRate::from_bits_per_second(10_f64.powf(power))));

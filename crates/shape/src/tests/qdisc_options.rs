@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use super::{line, plan_with};
 use crate::back_ends::{BACK_ENDS, BackEndId};
 use crate::capability::KernelCapabilities;
 use crate::link::AccessLink;
@@ -10,6 +9,8 @@ use crate::plan::{ShaperPlan, TcParent, changes};
 use crate::policy::{QueueOptions, TrafficPolicy};
 use crate::refusal::ShaperRefusal;
 use crate::verify::PerDirection;
+
+use super::{line, plan_with};
 
 fn plan(id: BackEndId, link: &AccessLink, up: &str, down: &str) -> Result<ShaperPlan, ShaperRefusal> {
     let options = |text: &str| if text.is_empty() { Ok(<_>::default()) } else { text.parse() };

@@ -6,8 +6,9 @@ use core::time::Duration;
 use linerate_documents::run::RunResult;
 use linerate_units::BitRate;
 
-use super::*;
 use crate::test_support::wait_until;
+
+use super::*;
 
 /// Claims with this number of round trips in each phase.
 fn claims(count: usize) -> Vec<u8> {

@@ -7,8 +7,9 @@ use core::time::Duration;
 use hyper::body::{Body as _, Bytes};
 use hyper::header::LOCATION;
 
-use super::*;
 use crate::connection::MAX_QUANTUM;
+
+use super::*;
 
 /// Answers by the path of the request.
 fn answers(request: &Request<Incoming>) -> WebResponse {

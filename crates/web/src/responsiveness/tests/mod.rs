@@ -19,15 +19,16 @@ use tokio::net::TcpListener;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+use crate::connection::{Connection, SocketIo};
+use crate::response::{self, WebResponse};
+use crate::server::RunningWebService;
+use crate::test_support::{Loopback, access};
+
 use super::client::{HttpTarget, RequestBody};
 use super::config::ServerObjects;
 use super::server::HTTP2;
 use super::stream_io::{StreamIo, TaskExecutor};
 use super::{BoundResponsivenessService, HttpsUrl, ResponsivenessOptions};
-use crate::connection::{Connection, SocketIo};
-use crate::response::{self, WebResponse};
-use crate::server::RunningWebService;
-use crate::test_support::{Loopback, access};
 
 const BYTES: &str = "application/octet-stream";
 

@@ -11,11 +11,12 @@ use linerate_engine::probe::ProbeTarget;
 use linerate_model::load::PhaseKind;
 use serde_json::Value;
 
+use crate::test_support::wait_until;
+
 use super::super::client::next;
 use super::super::service::CONFIGURATIONS;
 use super::super::{HttpTestOptions, run};
 use super::*;
-use crate::test_support::wait_until;
 
 const MAX: usize = 10_000;
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::iperf3::help;
+
 use super::super::options::{CommandOption, OptionArgument, SECTIONS};
 use super::super::{ArgumentsError, ParameterError};
 use super::read_arguments;
-use crate::iperf3::help;
 
 /// String for `getopt` in iperf3 3.21.
 const LETTERS: &str = "p:f:i:D1VJvsc:ub:t:n:k:l:P:Rw:B:M:N46S:L:ZO:F:A:T:C:dI:mhX:";

@@ -18,11 +18,12 @@ use linerate_shape::read_back::{self, QueueingFault as Differs};
 use linerate_shape::verify::{PerDirection, ShaperRequirements, TreeCounters};
 use linerate_units::{BitRate, ByteCount, MonotonicTime, PacketCount, Port, Ratio};
 
+use crate::shaping::error::ShapeError;
+use crate::shaping::shaped::ShaperControl;
+
 use super::super::measurement::{MeasurementPlan, MeasurementResult, PathMeasurer, StopReason};
 use super::super::tree_sampler::{SampledPhase, both};
 use super::super::{VerifyObserver, VerifySettings, evidence};
-use crate::shaping::error::ShapeError;
-use crate::shaping::shaped::ShaperControl;
 
 pub(super) fn megabits(rate: f64) -> BitRate {
     BitRate::from_bits_per_second(rate * 1e6)

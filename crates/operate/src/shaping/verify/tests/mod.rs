@@ -12,11 +12,12 @@ use linerate_model::direction::Direction;
 use linerate_shape::verify::rate_search::RateSearchResult;
 use linerate_shape::verify::{DelayOrigin, FindingKind, PerDirection, ShaperFinding, ShaperRequirements};
 
+use crate::shaping::error::ShapeError;
+
 use self::fake::{FakeMeasurer, FakeShaper, QueueingFault, megabits, settings};
 use super::find_rate::find;
 use super::procedure::{judged, prove};
 use super::{MeasurementPart, VerificationResult, VerifyEvent, VerifyOutcome};
-use crate::shaping::error::ShapeError;
 
 fn proven(shaped: &mut FakeShaper, bench: &mut FakeMeasurer, quick: bool) -> Result<VerifyOutcome, ShapeError> {
     prove(shaped, &settings(quick), bench, &mut |_| {})
