@@ -124,11 +124,18 @@ impl<'o> TransferEvidence<'o> {
             TransferEnd::Sender => share(self.application_limited) >= MIN_APPLICATION_LIMITED_SHARE,
             TransferEnd::Receiver => {
                 // Late acknowledgements alone have other reasons, too: then who had the processor has to be known.
-                let is_late = self.occupant(end).is_some() && self.late_acknowledgements().is_some();
+                let is_known = self.occupant(end).is_some() || self.waits_for_others(end);
+                let is_late = is_known && self.late_acknowledgements().is_some();
                 share(self.unread) >= MIN_UNREAD_SHARE || is_late
             }
         };
         (never_slept && !self.has_queue_mostly()) || behind || self.shares.is_some_and(idle)
+    }
+
+    /// True when other programs keep the host busy, and a thread at this end waited for a processor longer than it ran.
+    fn waits_for_others(&self, end: TransferEnd) -> bool {
+        let is_busy = self.processor_load(end).is_some_and(|load| taken(load) >= MIN_OTHERS_SHARE);
+        is_busy && self.wait_share(end).is_some_and(|waited| self.thread_share(end).is_none_or(|ran| waited >= ran))
     }
 
     /// Returns the share of the time for which a thread at this end waited for a processor, where that limits the
@@ -177,6 +184,11 @@ pub(super) fn all_processors(count: u32) -> String {
     }
 }
 
+/// Share of all processors that other programs, or the hypervisor, take.
+fn taken(load: &ProcessorLoad) -> f64 {
+    load.others.unwrap_or(0.0).max(load.stolen)
+}
+
 /// Name of the program that takes the processors: another one, or the hypervisor.
 pub(super) fn occupant(load: &ProcessorLoad) -> &'static str {
     if load.stolen > load.others.unwrap_or(0.0) { "the hypervisor" } else { "other processes" }
@@ -196,14 +208,14 @@ pub(super) fn notes(evidence: &TransferEvidence<'_>, verdicts: &[DiagnosisVerdic
     let busy: Vec<(TransferEnd, &ProcessorLoad)> = [TransferEnd::Sender, TransferEnd::Receiver]
         .into_iter()
         .filter_map(|end| Some((end, evidence.processor_load(end)?)))
-        .filter(|(_, load)| load.others.unwrap_or(0.0).max(load.stolen) >= MIN_OTHERS_SHARE)
+        .filter(|(_, load)| taken(load) >= MIN_OTHERS_SHARE)
         .collect();
     busy.iter().map(|(end, load)| note(evidence, *end, load)).collect()
 }
 
 fn note(evidence: &TransferEvidence<'_>, end: TransferEnd, load: &ProcessorLoad) -> String {
     let total = evidence.host(end).and_then(|host| host.busy).unwrap_or(0.0);
-    let taken = load.others.unwrap_or(0.0).max(load.stolen);
+    let taken = taken(load);
     let keeps = if total >= MIN_SATURATED_SHARE {
         format!("keep {} of the {} host busy", all_processors(load.processors), end.participle())
     } else {

@@ -241,6 +241,24 @@ fn a_busy_host_that_does_not_limit_is_a_note() {
 }
 
 #[test]
+fn late_acknowledgements_of_a_host_that_others_keep_busy_are_no_slow_reader_first() {
+    let first = |ran: f64, waited: f64, others: f64| {
+        let slow = shaped(|shape| (shape.megabits, shape.queue) = (100.0, Duration::from_micros(200)));
+        let late = changed(slow, |o| {
+            counters(&mut o.receiver, &[("TcpInSegs", 10_000), ("TcpOutSegs", 3000)]);
+            let connection = &mut o.connections[0];
+            (connection.receiver_processor, connection.receiver_wait) = (Ratio::new(ran), Ratio::new(waited));
+            receiver(o).processors = Some(load(others, [0.02, 0.01]));
+        });
+        diagnose(&late).verdicts.swap_remove(0).cause
+    };
+    assert_eq!(first(0.1, 0.5, 0.8), Cause::HostBusy);
+    assert_eq!(first(0.5, 0.3, 0.8), Cause::SlowReader, "its own work takes longer");
+    assert_eq!(first(0.1, 0.5, 0.2), Cause::SlowReader, "others take little");
+    assert_eq!(first(0.1, 0.12, 0.8), Cause::SlowReader, "it hardly waits");
+}
+
+#[test]
 fn the_load_of_a_host_is_not_that_of_a_thread() {
     for (ran, waited) in [(0.0024, 0.01), (0.0024, 0.4)] {
         let busy = changed(shaped(|shape| shape.queue = Duration::from_millis(20)), |o| {
