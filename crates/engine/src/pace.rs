@@ -94,6 +94,8 @@ pub struct StreamPacer {
     /// True when the user configured the burst.
     configured: bool,
     start: MonotonicTime,
+    /// True when the first block does not wait for its turn.
+    is_first_early: bool,
     sent: u64,
     not_before: MonotonicTime,
     /// The sender's last requested wait.
@@ -133,12 +135,19 @@ impl StreamPacer {
             burst,
             configured,
             start,
+            is_first_early: false,
             sent: 0,
             not_before: start,
             waiting_until: None,
             lateness_nanos: 0.0,
             latest_waits: (pacing.keeps_rate && !configured).then_some([0.0; LATENESS_SAMPLES]),
         })
+    }
+
+    /// Returns the schedule with a first block that leaves at `now`, before its turn: a user waits for it.
+    #[must_use]
+    pub(crate) const fn with_first_at(self, now: MonotonicTime) -> Self {
+        Self { is_first_early: true, not_before: now, ..self }
     }
 
     /// Most blocks that leave back to back, where timers are on time.
@@ -159,7 +168,8 @@ impl StreamPacer {
         self.drop_old_backlog(now);
         let due = self.due(now);
         let waited = self.waiting_until.filter(|until| now >= *until);
-        let is_ready = due >= self.ready || (due > 0 && waited.is_some());
+        let is_first = self.is_first_early && self.sent == 0;
+        let is_ready = is_first || due >= self.ready || (due > 0 && waited.is_some());
         if is_ready && now >= self.not_before {
             self.learn_lateness(now, waited);
             return SendPermission::Send(PacketCount::new(due.clamp(self.group, self.burst + self.made_up())));
@@ -448,6 +458,25 @@ mod tests {
         // Without an end, the pacer goes on.
         let mut pacer = StreamPacer::new(pacing(1.0, 125_000, None), begin).expect("a rate");
         assert_eq!(pacer.turn_before(None, begin), SendPermission::Send(PacketCount::new(1)));
+    }
+
+    #[test]
+    fn a_first_block_at_once_leaves_the_turns_of_the_others_as_they_are() {
+        let (begin, second) = (MonotonicTime::from_nanos(1_000_000_000), Duration::from_secs(1));
+        for (megabits, block) in [(1.0, 125_000), (10.0, 125_000), (1000.0, 131_072), (1000.0, 1448)] {
+            let wait = Duration::from_millis(10);
+            let new =
+                || StreamPacer::new(with_timer(1000, pacing(megabits, block, None)), begin + wait).expect("a rate");
+            let mut early = new().with_first_at(begin);
+            assert_eq!(early.turn_before(Some(begin), begin), SendPermission::Wait(begin + MAX_BACKLOG), "the end");
+            assert_eq!(early.turn(begin), SendPermission::Send(PacketCount::new(1)));
+            early.sent(PacketCount::new(1), begin);
+            let SendPermission::Wait(second_turn) = early.turn(begin) else { panic!("{megabits} Mbit/s: two at once") };
+            assert!(second_turn > begin + wait);
+            // A second later as many are due as without.
+            let due = |pacer: &StreamPacer| pacer.due(begin + wait + second) + pacer.sent;
+            assert_eq!(due(&early), due(&new()));
+        }
     }
 
     #[test]

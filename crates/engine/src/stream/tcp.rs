@@ -47,8 +47,8 @@ const MIN_BURSTS_PER_SECOND: u64 = 1;
 /// or this many where details are requested: then each interval of a diagnosis has data.
 const MIN_DETAILED_BURSTS_PER_SECOND: u64 = 5;
 
-/// Longest time after the start of a paced stream until its first block.
-const MAX_FIRST_WAIT: Duration = MAX_PACED_INTERVAL;
+/// Longest time by which all blocks of a paced stream but the first leave later than the rate asks for.
+const MAX_LATER_WAIT: Duration = MAX_PACED_INTERVAL;
 
 /// Receive buffer: small enough for a processor's second-level cache.
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_kibibytes(128);
@@ -123,7 +123,8 @@ impl<'a> TcpSender<'a> {
         let pacer = parameters.rate.and_then(|rate| {
             let block = ByteCount::from_usize(length);
             let pacing = PacingOptions::of(parameters, rate, block);
-            StreamPacer::new(pacing, clock::monotonic_now() + first_wait(rate, block))
+            let now = clock::monotonic_now();
+            StreamPacer::new(pacing, now + later_wait(rate, block)).map(|pacer| pacer.with_first_at(now))
         });
         let most_repeat = if pacer.is_none() { most_repeat(&method, length, parameters.window) } else { 1 };
         Ok(Self {
@@ -328,10 +329,10 @@ fn paced_block(rate: BitRate, burst: ByteCount, least: u64) -> ByteCount {
     (rate * MAX_PACED_INTERVAL).max(few).clamp(ByteCount::new(1448), DEFAULT_BLOCK)
 }
 
-/// Time after the start until the first block: later ones are not due at the ends of intervals and of the test, which would count
-/// some of them in the one or the other by chance.
-fn first_wait(rate: BitRate, block: ByteCount) -> Duration {
-    (rate.time_to_send(block).unwrap_or_default() / 4).min(MAX_FIRST_WAIT)
+/// Time by which all blocks but the first leave later: none is due at the end of an interval or of the test, which would count it
+/// in the one or the other by chance.
+fn later_wait(rate: BitRate, block: ByteCount) -> Duration {
+    (rate.time_to_send(block).unwrap_or_default() / 4).min(MAX_LATER_WAIT)
 }
 
 fn setup_failure(cause: linerate_sys::Error) -> StreamFailure {
@@ -559,7 +560,7 @@ mod tests {
             let block = paced_block(rate, slow_burst(Some(Mss::new(65_483))), MIN_BURSTS_PER_SECOND);
             let interval = rate.time_to_send(block).expect("a rate");
             for burst in 0..100 {
-                let due = first_wait(rate, block) + interval * burst;
+                let due = later_wait(rate, block) + interval * burst;
                 let millis = due.subsec_millis();
                 assert!((5..995).contains(&millis), "{kilobits} kbit/s: burst {burst} after {due:?}");
             }
@@ -587,7 +588,7 @@ mod tests {
         for (left, sent) in [(Duration::ZERO, 0), (Duration::from_secs(600), 1448)] {
             let (job, _peer) = stopped_job(clock::monotonic_now() + left);
             let mut sender = TcpSender::new(&job, None).expect("a sender");
-            let due = clock::monotonic_now() + MAX_FIRST_WAIT;
+            let due = clock::monotonic_now() + MAX_LATER_WAIT;
             while clock::monotonic_now() < due {
                 assert!(sender.step().expect("no failure"), "the stop ends it");
             }
