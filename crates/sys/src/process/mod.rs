@@ -6,6 +6,7 @@ mod ending;
 mod memory;
 mod other;
 mod privileges;
+mod time_slice;
 
 pub use affinity::{current_cpu, pin_process, pin_thread};
 pub(crate) use daemon::exit_at_once;
@@ -14,3 +15,4 @@ pub(crate) use ending::ending;
 pub use memory::{limit_malloc_arenas, open_file_limit, raise_open_file_limit, release_free_memory, resident_memory};
 pub use other::{ProcessIdentity, own_program};
 pub use privileges::{drop_privileges, effective_user, is_root};
+pub use time_slice::TimeSliceChange;
