@@ -1,5 +1,6 @@
 //! Streams and buckets on the servers.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
 use async_nats::jetstream::ErrorCode;
@@ -56,13 +57,12 @@ impl NatsFleet {
     pub fn prepare(&self, liveness: Duration) -> Result<PreparedStorage, NatsError> {
         let mut prepared = PreparedStorage { created: Vec::new(), replicas: REPLICAS, refusal: None };
         for config in self.streams(liveness) {
-            let name = config.name.clone();
-            let (replicas, refusal) = self.retrying(&format!("making the stream {name:?}"), || self.ensure(&config))?;
-            let (count, is_new) = replicas;
-            prepared.replicas = prepared.replicas.min(count);
+            let (making, is_new) = (format!("making the stream {:?}", config.name), AtomicBool::new(false));
+            let (replicas, refusal) = self.retrying(&making, || self.ensure(&config, &is_new))?;
+            prepared.replicas = prepared.replicas.min(replicas);
             prepared.refusal = prepared.refusal.or(refusal);
-            if is_new {
-                prepared.created.push(name);
+            if is_new.into_inner() {
+                prepared.created.push(config.name);
             }
         }
         Ok(prepared)
@@ -104,8 +104,9 @@ impl NatsFleet {
         ]
     }
 
-    /// Copies of a stream and true when it is new; the refusal of more copies.
-    async fn ensure(&self, config: &Config) -> Result<((usize, bool), Option<String>), NatsError> {
+    /// Copies of a stream, and the refusal of more. Sets `is_new` for one that was missing: an earlier attempt may have made it,
+    /// whose answer did not come.
+    async fn ensure(&self, config: &Config, is_new: &AtomicBool) -> Result<(usize, Option<String>), NatsError> {
         let existing = match self.context().get_stream(&config.name).await {
             Ok(stream) => Some(stream.cached_info().config.num_replicas),
             Err(error) => match error.kind() {
@@ -113,6 +114,9 @@ impl NatsFleet {
                 _ => return Err(self.failed(&format!("looking for the stream {:?}", config.name), &error)),
             },
         };
+        if existing.is_none() {
+            is_new.store(true, Ordering::Relaxed);
+        }
         let mut refusal = None;
         let counts = [REPLICAS, existing.unwrap_or(1)];
         for replicas in if existing >= Some(REPLICAS) { &counts[1..] } else { &counts[..] } {
@@ -122,14 +126,14 @@ impl NatsFleet {
                 Some(_) => self.context().update_stream(&wanted).await.map(drop),
             };
             match done {
-                Ok(()) => return Ok(((*replicas, existing.is_none()), refusal)),
+                Ok(()) => return Ok((*replicas, refusal)),
                 Err(error) if *replicas > existing.unwrap_or(1) && is_for_replicas(&error) => {
                     refusal = Some(chain(&error));
                 }
                 Err(error) => return Err(self.refused(&config.name, &error)),
             }
         }
-        Ok(((existing.unwrap_or(1), false), refusal))
+        Ok((existing.unwrap_or(1), refusal))
     }
 
     fn refused(&self, name: &str, error: &CreateStreamError) -> NatsError {
