@@ -1,4 +1,4 @@
-//! Time slices of threads (sched_setattr(2)).
+//! Time slices of threads (`sched_setattr(2)`).
 
 use core::marker::PhantomData;
 use core::time::Duration;
