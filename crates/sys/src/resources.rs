@@ -120,11 +120,10 @@ pub fn allowed_processors() -> Result<Vec<CpuIndex>> {
         libc::sched_getaffinity(0, size_of_val(mask.as_slice()), mask.as_mut_ptr().cast::<libc::cpu_set_t>())
     };
     check(answer).map_err(failed)?;
-    let allowed = (0..=u16::MAX).filter(|index| {
-        let index = usize::from(*index);
-        mask[index / bits] >> (index % bits) & 1 == 1
-    });
-    Ok(allowed.map(CpuIndex).collect())
+    let used = mask.iter().enumerate().filter(|(_, word)| **word != 0);
+    let allowed =
+        used.flat_map(|(word, set)| (0..bits).filter(move |bit| set >> bit & 1 == 1).map(move |bit| word * bits + bit));
+    Ok(allowed.filter_map(|index| u16::try_from(index).ok()).map(CpuIndex).collect())
 }
 
 /// Last processor of each thread that runs or could run now, which shows the current load of each processor. This
@@ -195,7 +194,8 @@ mod tests {
     #[test]
     fn processors_and_what_runs_on_them() {
         let allowed = allowed_processors().expect("Linux reports them");
-        assert!(!allowed.is_empty() && allowed.len() <= 1 << 16);
+        assert!(allowed.is_sorted() && allowed.len() <= 1 << 16, "{allowed:?}");
+        assert!(crate::process::current_cpu().is_some_and(|here| allowed.contains(&here)));
         // Another process that never sleeps is seen where it runs.
         let script = "while :; do :; done";
         let mut busy = std::process::Command::new("sh").args(["-c", script]).spawn().expect("every system has a shell");

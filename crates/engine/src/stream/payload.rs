@@ -32,9 +32,11 @@ pub(super) fn fill(block: &mut [u8], repeating: bool) -> io::Result<()> {
 /// Fills `block` with numbers that no device compresses. The kernel's generator, fit for secrets, takes ten times as long.
 fn fill_random(block: &mut [u8], seed: u64) {
     let mut random = SeededRandom::new(seed);
-    for piece in block.chunks_mut(8) {
-        piece.copy_from_slice(&random.next_u64().to_le_bytes()[..piece.len()]);
+    let (pieces, rest) = block.as_chunks_mut();
+    for piece in pieces {
+        *piece = random.next_u64().to_le_bytes();
     }
+    rest.copy_from_slice(&random.next_u64().to_le_bytes()[..rest.len()]);
 }
 
 /// Block that all TCP senders of a session send repeatedly: shared, and created on first use, once.
