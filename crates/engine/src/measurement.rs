@@ -27,7 +27,7 @@ const MAX_LAST_WRITE_WAIT: Duration = Duration::from_millis(20);
 const LAST_WRITE_POLL_INTERVAL: Duration = Duration::from_micros(100);
 
 /// Time slices of a driver, the shortest that the scheduler gives: on time while streams keep all processors busy, where a kernel
-/// without preemption let it in up to 30 ms late.
+/// without preemption let it in up to 38 ms late.
 const DRIVER_SLICE: Duration = Duration::from_micros(100);
 
 /// Number of senders that are sampled at full cadence; with more, each gets fewer samples, so that the sum stays the same: a
@@ -175,7 +175,7 @@ impl TestMeasurement {
                 return Err(error);
             }
         }
-        // Only after the streams, which inherit it. A driver that is late at times is no reason to fail.
+        // Set after the streams have started, which would inherit it. A driver that is late at times is no reason to fail.
         measurement.time_slice = TimeSliceChange::new(DRIVER_SLICE).ok();
         Ok(measurement)
     }

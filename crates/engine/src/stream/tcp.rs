@@ -589,6 +589,8 @@ mod tests {
             let (job, _peer) = stopped_job(clock::monotonic_now() + left);
             let mut sender = TcpSender::new(&job, None).expect("a sender");
             let due = clock::monotonic_now() + MAX_LATER_WAIT;
+            assert!(sender.step().expect("no failure"), "the stop ends it");
+            assert_eq!(job.counters.bytes(TestPhase::Counting), ByteCount::new(sent), "the first block leaves at once");
             while clock::monotonic_now() < due {
                 assert!(sender.step().expect("no failure"), "the stop ends it");
             }
