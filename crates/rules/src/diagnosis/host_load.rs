@@ -106,16 +106,30 @@ impl<'o> TransferEvidence<'o> {
         delayed && of(share()) + of(repairs()) >= MIN_QUEUE_SHARE
     }
 
-    /// True when the thread at this end ran for almost all of the time, and the path does not explain the rate.
+    /// True when a thread of the transfer at this end never slept: it ran, or waited for a processor.
+    pub(super) fn never_slept(&self, end: TransferEnd) -> bool {
+        let share = |ratio: Option<Ratio>| ratio.map_or(0.0, Ratio::get);
+        self.observation.connections.iter().any(|connection| {
+            let (ran, waited) = match end {
+                TransferEnd::Sender => (connection.sender_processor, connection.sender_wait),
+                TransferEnd::Receiver => (connection.receiver_processor, connection.receiver_wait),
+            };
+            share(ran) + share(waited.or_else(|| self.traced_wait(end))) >= MIN_SATURATED_SHARE
+        })
+    }
+
+    /// True when the thread at this end ran for almost all of the time, but for short waits for its processor, and the path does
+    /// not explain the rate.
     pub(super) fn is_thread_saturated(&self, end: TransferEnd) -> bool {
-        let saturated = self.thread_share(end).is_some_and(|share| share.get() >= MIN_SATURATED_SHARE);
+        let ran = self.thread_share(end).is_some_and(|share| share.get() >= MIN_SATURATED_SHARE);
+        let waited_little = self.wait_share(end).is_none_or(|wait| wait.get() < MIN_WAIT_SHARE);
+        let saturated = ran || (waited_little && self.never_slept(end));
         saturated && !self.is_full() && (self.is_starved(end) || !self.has_queue_mostly())
     }
 
     /// True when the transfer ran out of data, or of space for it, because the thread at this end did not run.
     pub(super) fn is_starved(&self, end: TransferEnd) -> bool {
         let share = |ratio: Option<Ratio>| ratio.map_or(0.0, Ratio::get);
-        let never_slept = share(self.thread_share(end)) + share(self.wait_share(end)) >= MIN_SATURATED_SHARE;
         let idle = |shares: linerate_model::limit::LimitShares| match end {
             TransferEnd::Sender => shares.application.get() >= MIN_IDLE_SHARE,
             TransferEnd::Receiver => shares.receive_window.get() >= MIN_WINDOW_SHARE,
@@ -129,7 +143,7 @@ impl<'o> TransferEvidence<'o> {
                 share(self.unread) >= MIN_UNREAD_SHARE || is_late
             }
         };
-        (never_slept && !self.has_queue_mostly()) || behind || self.shares.is_some_and(idle)
+        (self.never_slept(end) && !self.has_queue_mostly()) || behind || self.shares.is_some_and(idle)
     }
 
     /// True when other programs keep the host busy, and a thread at this end waited for a processor longer than it ran.

@@ -88,6 +88,8 @@ pub(crate) fn host_cases() -> Vec<(Cause, TransferObservation)> {
                 receiver(o).processors = Some(load(0.8, [0.02, 0.01]));
             }),
         ),
+        // Others take a little of the processor that the sending thread needs.
+        (Cause::SenderProcessor, changed(shaped(|shape| shape.idle = 0.2), |o| sending_thread(o, 0.86, 0.12, 0.3))),
         // Eight threads of the transfer share four processors.
         (Cause::SenderProcessor, changed(shaped(|_| ()), |o| sending_thread(o, 0.5, 0.49, 0.02))),
         (
@@ -256,6 +258,21 @@ fn late_acknowledgements_of_a_host_that_others_keep_busy_are_no_slow_reader_firs
     assert_eq!(first(0.5, 0.3, 0.8), Cause::SlowReader, "its own work takes longer");
     assert_eq!(first(0.1, 0.5, 0.2), Cause::SlowReader, "others take little");
     assert_eq!(first(0.1, 0.12, 0.8), Cause::SlowReader, "it hardly waits");
+}
+
+#[test]
+fn a_thread_that_never_sleeps_is_limited_by_its_processor() {
+    let idle = |ran: f64, waited: f64| {
+        diagnose(&changed(shaped(|shape| shape.idle = 0.2), |o| sending_thread(o, ran, waited, 0.3)))
+    };
+    let found = idle(0.86, 0.12);
+    assert_eq!(
+        found.verdicts[0].text,
+        "The sender's processor is saturated: its thread used 86.0 % of one, and waited 12.0 % of the time for it."
+    );
+    let of_program = |cause: Cause| matches!(cause, Cause::Application | Cause::ApplicationPacing);
+    assert!(found.verdicts.iter().all(|verdict| !of_program(verdict.cause)), "{:?}", found.verdicts);
+    assert_eq!(idle(0.6, 0.12).verdicts[0].cause, Cause::Application, "it sleeps");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use linerate_units::{BitRate, Ratio, SegmentCount};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
+use super::super::host_load::TransferEnd;
 use super::super::text::{VerdictBuilder, percent, rate, size, verdict};
 
 /// Share of the time without data to send from which the application is the limit.
@@ -47,7 +48,9 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let waits = !super::kernel_memory::RULE.is_silent(evidence);
     // A program that keeps the rate it was asked for limits, whatever is lost and repaired meanwhile.
     let keeps = is_at_asked_rate(evidence, MIN_KEPT_SHARE);
-    if (held && !keeps) || waits || evidence.is_full() || (idle < MIN_IDLE_SHARE && ahead && !keeps) {
+    // One that never sleeps writes as much as its processor allows.
+    let computes = evidence.never_slept(TransferEnd::Sender) && !keeps;
+    if (held && !keeps) || computes || waits || evidence.is_full() || (idle < MIN_IDLE_SHARE && ahead && !keeps) {
         return None;
     }
     let asked = evidence.observation.asked.rate;
