@@ -158,7 +158,7 @@ fn reported_settings_make_a_valid_plan() {
         namespace.ip(line);
     }
     let mut agent = Agent::start(&namespace, &scratch);
-    let told = agent.ask(json!({ "request": "host", "peer": "192.0.2.7" }));
+    let told = agent.ask(json!({ "request": "host", "connection": { "own": "10.77.0.1", "peer": "192.0.2.7" } }));
     let host = &told["host"];
     assert_eq!(text(host, &format!("/settings/{SETTING}")), namespace.read(SETTING), "{told}");
     assert_eq!((text(host, "/interface/name"), text(host, "/route/destination")), ("pair0", "default"));
@@ -183,6 +183,27 @@ fn reported_settings_make_a_valid_plan() {
     let routes = namespace.command("ip").args(["route", "show", "default"]).output().expect("ip runs");
     let routes = String::from_utf8_lossy(&routes.stdout).into_owned();
     assert!(routes.contains("initcwnd 20") && !routes.contains("initrwnd"), "{routes}");
+}
+
+/// Each interface has a route to every link-local address.
+#[test]
+fn the_interface_to_a_link_local_peer_has_the_own_address() {
+    let (namespace, scratch) = (Namespace::new(), Scratch::new());
+    for (one, other, address) in [("pair0", "pair1", "fe80::a"), ("pair2", "pair3", "fe80::b")] {
+        namespace.ip(&format!("link add name {one} type veth peer name {other}"));
+        namespace.ip(&format!("addr add {address}/64 dev {one} nodad"));
+        for name in [one, other] {
+            namespace.ip(&format!("link set {name} up"));
+        }
+    }
+    let mut agent = Agent::start(&namespace, &scratch);
+    let mut interface = |own: &str| {
+        let told = agent.ask(json!({ "request": "host", "connection": { "own": own, "peer": "fe80::1" } }));
+        told["host"]["interface"]["name"].as_str().map(str::to_owned)
+    };
+    assert_eq!(interface("fe80::a").as_deref(), Some("pair0"));
+    assert_eq!(interface("fe80::b").as_deref(), Some("pair2"));
+    assert_eq!(interface("fe80::c"), None, "no interface has this address");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Interfaces of this host, as the routing subsystem describes them (rtnetlink(7)), in the calling thread's network
 //! namespace. The files in `/sys/class/net` may be of another one.
 
-use std::io;
+use std::net::Ipv6Addr;
+use std::{fs, io};
 
 use linerate_model::environment::{DirectionCounters, InterfaceCounters, QueueStatistics};
 use linerate_units::{ByteCount, Mtu, PacketCount};
@@ -169,6 +170,21 @@ pub fn root_queue(index: u32) -> Result<Option<RootQueue>> {
     Ok(found)
 }
 
+/// Number of the interface that has this IPv6 address in the calling thread's network namespace (`/proc/net/if_inet6`).
+/// A link-local one may be on several: the first.
+#[must_use]
+pub fn interface_of(address: Ipv6Addr) -> Option<u32> {
+    let table = fs::read_to_string("/proc/thread-self/net/if_inet6").ok()?;
+    index_of(address, &table)
+}
+
+/// Number in the line of an address: `fe80…0001 02 40 20 80 eth0`, all in hexadecimal digits.
+fn index_of(address: Ipv6Addr, table: &str) -> Option<u32> {
+    let digits = format!("{:032x}", address.to_bits());
+    let line = table.lines().find_map(|line| line.strip_prefix(&digits))?;
+    u32::from_str_radix(line.split_ascii_whitespace().next()?, 16).ok()
+}
+
 fn describe_failure(index: u32, cause: io::Error) -> Error {
     Error::system(format!("asking about interface {index}"), cause)
         .hint_on(libc::ENODEV, "`ip link` lists this host's interfaces")
@@ -286,6 +302,17 @@ mod tests {
         assert!(passed.sent.bytes.get() < 1 << 40);
         let error = NetworkInterface::by_index(0x7fff_fff0).expect_err("none has this number");
         assert!(error.to_string().contains("ip link"), "{error}");
+    }
+
+    #[test]
+    fn addresses_lead_to_their_interfaces() {
+        let table = "00000000000000000000000000000001 01 80 10 80       lo\n\
+                     fe80000000000000021122fffe334455 0c 40 20 80     eth1\n";
+        let index = |address: &str| index_of(address.parse().expect("valid"), table);
+        assert_eq!(index("::1"), Some(1));
+        assert_eq!(index("fe80::211:22ff:fe33:4455"), Some(12));
+        assert_eq!(index("fe80::1"), None);
+        assert_eq!(index_of(Ipv6Addr::LOCALHOST, "00000000000000000000000000000001"), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use core::time::Duration;
 use linerate_units::CompactCollect;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::path::Path;
 
 use linerate_change::{
@@ -14,10 +14,11 @@ use linerate_change::{
 use linerate_model::change::{ChangeGroup, ChangePlan, ChangeTarget};
 use linerate_rules::tuning::{EgressInterface, RouteText, TuningHost};
 use linerate_sys::host_access::{self, route_towards};
+use linerate_sys::interface::interface_of;
 use linerate_sys::route::route_to;
 use linerate_sys::{command, facts, iproute2};
 
-use super::tuned_host::{TunedHost, TunedHostError};
+use super::tuned_host::{ConnectionAddresses, TunedHost, TunedHostError};
 
 /// This host. Dropping it rolls back everything that is not kept.
 pub(crate) struct NearHost<'a> {
@@ -50,16 +51,12 @@ impl<'a> NearHost<'a> {
 }
 
 impl TunedHost for NearHost<'_> {
-    fn describe(&mut self, peer: Option<IpAddr>) -> Result<TuningHost, TunedHostError> {
+    fn describe(&mut self, connection: Option<ConnectionAddresses>) -> Result<TuningHost, TunedHostError> {
         let mut host = TuningHost::from_facts(&facts::read_files_below(Path::new("/")));
-        if let Some(peer) = peer {
-            host.interface = interface_towards(self.host, peer, &mut host.unreadable);
-            let route = route_towards(peer).unwrap_or_else(|error| {
-                host.unreadable.push(format!("the route to {peer}: {error}"));
-                None
-            });
-            let peer = Some(peer.to_canonical().to_string());
-            host.route = route.map(|(destination, attributes)| RouteText { destination, attributes, peer });
+        if let Some(connection) = connection {
+            let interface = interface_towards(connection);
+            host.route = route(connection.peer, interface.as_deref(), &mut host.unreadable);
+            host.interface = interface.map(|name| with_queueing(self.host, name, &mut host.unreadable));
         }
         Ok(host)
     }
@@ -163,17 +160,41 @@ fn no_file_reason() -> Option<&'static str> {
     }
 }
 
-fn interface_towards(
-    host: &dyn host_access::HostAccess,
-    peer: IpAddr,
-    unreadable: &mut Vec<String>,
-) -> Option<EgressInterface> {
-    let name = route_to(SocketAddr::new(peer, 0)).ok()?.interface;
+/// Name of the interface that the packets of a connection leave by. Link-local addresses are the same on every link, but the
+/// own one is on the connection's.
+fn interface_towards(connection: ConnectionAddresses) -> Option<String> {
+    let peer = match (connection.own, connection.peer) {
+        (IpAddr::V6(own), IpAddr::V6(peer)) if peer.is_unicast_link_local() => {
+            SocketAddrV6::new(peer, 0, 0, interface_of(own)?).into()
+        }
+        (_, peer) => SocketAddr::new(peer, 0),
+    };
+    route_to(peer).ok().map(|route| route.interface)
+}
+
+/// The route to a peer; `None` where it is none of the main table, or of another interface than the connection's.
+fn route(peer: IpAddr, interface: Option<&str>, unreadable: &mut Vec<String>) -> Option<RouteText> {
+    let found = route_towards(peer).unwrap_or_else(|error| {
+        unreadable.push(format!("the route to {peer}: {error}"));
+        None
+    });
+    let (destination, attributes) = found.filter(|(_, attributes)| leads_by(attributes, interface))?;
+    Some(RouteText { destination, attributes, peer: Some(peer.to_canonical().to_string()) })
+}
+
+/// True when one of a route's next hops is on this interface, or none names one.
+fn leads_by(attributes: &str, interface: Option<&str>) -> bool {
+    let words: Vec<&str> = attributes.split_ascii_whitespace().collect();
+    let mut devices = words.windows(2).filter(|pair| pair[0] == "dev").map(|pair| pair[1]).peekable();
+    devices.peek().is_none() || interface.is_none_or(|interface| devices.any(|device| device == interface))
+}
+
+fn with_queueing(host: &dyn host_access::HostAccess, name: String, unreadable: &mut Vec<String>) -> EgressInterface {
     let queueing = host.read(&ChangeTarget::Queueing { interface: name.clone() }).unwrap_or_else(|error| {
         unreadable.push(format!("the queueing disciplines of {name}: {error}"));
         None
     });
-    Some(EgressInterface { name, queueing })
+    EgressInterface { name, queueing }
 }
 
 /// Targets that could not be restored, with the reason.
@@ -197,4 +218,28 @@ fn leftover_changes(report: &RollbackReport) -> Vec<String> {
         )
     })
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_is_of_the_interfaces_of_its_next_hops() {
+        let one = "dev eth0 proto kernel metric 256 pref medium";
+        let two = "proto static nexthop via 192.0.2.1 dev eth0 weight 1 nexthop via 198.51.100.1 dev eth1 weight 1";
+        assert!(leads_by(one, Some("eth0")) && !leads_by(one, Some("eth1")));
+        assert!(leads_by(two, Some("eth1")) && !leads_by(two, Some("eth2")));
+        assert!(leads_by("via 192.0.2.1", Some("eth0")) && leads_by(one, None));
+    }
+
+    #[test]
+    fn a_loopback_peer_is_behind_the_loopback_device() {
+        let connection = |address: &str| {
+            let own = address.parse().expect("valid");
+            ConnectionAddresses { own, peer: own }
+        };
+        assert_eq!(interface_towards(connection("127.0.0.1")).as_deref(), Some("lo"));
+        assert_eq!(interface_towards(connection("fe80::ffff:1")), None, "no interface has this address");
+    }
 }

@@ -8,6 +8,7 @@ use linerate_model::change::document::PlanDocument;
 use serde::{Deserialize, Serialize};
 
 use super::host_document::HostDocument;
+use super::tuned_host::ConnectionAddresses;
 pub(super) use crate::far::lines::{AgentProtocolError, LineBuffer, decode, encode};
 
 /// Identifies the greeting among the start output of shells.
@@ -27,7 +28,7 @@ pub(super) struct AgentGreeting {
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum AgentRequest {
     /// Describe the host.
-    Host { peer: Option<IpAddr> },
+    Host { connection: Option<ConnectionAddresses> },
     /// Begin a trial.
     Begin { plan: PlanDocument, purpose: String, limit_ms: u64 },
     /// Add changes.
@@ -95,7 +96,7 @@ mod tests {
         let plan = || PlanDocument::from(&ChangePlan { made_at, changes: vec![change()] });
         let peer: IpAddr = "2001:db8::1".parse().expect("valid");
         for request in [
-            AgentRequest::Host { peer: Some(peer) },
+            AgentRequest::Host { connection: Some(ConnectionAddresses { own: peer, peer }) },
             AgentRequest::Begin { plan: plan(), purpose: "a \"test\"\nof lines".to_owned(), limit_ms: 5 },
             AgentRequest::Extend { plan: plan() },
             AgentRequest::Apply { group: ChangeGroup::Buffers },

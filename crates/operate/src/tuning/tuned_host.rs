@@ -7,13 +7,31 @@ use std::net::IpAddr;
 use linerate_change::{ApplyOutcome, ChangeError, KeepOptions, KeptChanges};
 use linerate_model::change::{ChangeGroup, ChangePlan};
 use linerate_rules::tuning::TuningHost;
+use serde::{Deserialize, Serialize};
+
+/// Addresses of a measured connection, at one of its ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConnectionAddresses {
+    /// Address of this end.
+    pub(crate) own: IpAddr,
+    /// Address of the other end.
+    pub(crate) peer: IpAddr,
+}
+
+impl ConnectionAddresses {
+    /// The same connection at its other end.
+    pub(crate) const fn at_peer(self) -> Self {
+        Self { own: self.peer, peer: self.own }
+    }
+}
 
 /// A host that can be changed: the near or the far one. If it is dropped or killed, or its connection is lost,
 /// everything that is not kept is rolled back.
 pub(crate) trait TunedHost {
-    /// Describes the host: settings and their write access, kernel, memory, sockets; with a peer also the interface and
-    /// the route towards it, where readable.
-    fn describe(&mut self, peer: Option<IpAddr>) -> Result<TuningHost, TunedHostError>;
+    /// Describes the host: settings and their write access, kernel, memory, sockets; of a connection also the
+    /// interface and the route towards its peer, where readable.
+    fn describe(&mut self, connection: Option<ConnectionAddresses>) -> Result<TuningHost, TunedHostError>;
 
     /// Rolls back an interrupted earlier trial, records the current values of the plan's targets, and starts the
     /// watchdog; writes nothing of the plan. Returns a sentence for each target left by an earlier trial.

@@ -136,7 +136,9 @@ fn answer_text(answer: &AgentAnswer) -> String {
 
 fn carry_out(party: &mut dyn TunedHost, request: &AgentRequest) -> Result<AgentAnswer, TunedHostError> {
     Ok(match request {
-        AgentRequest::Host { peer } => AgentAnswer::Host { host: Box::new((&party.describe(*peer)?).into()) },
+        AgentRequest::Host { connection } => {
+            AgentAnswer::Host { host: Box::new((&party.describe(*connection)?).into()) }
+        }
         AgentRequest::Begin { plan, purpose, limit_ms } => {
             let plan = checked_plan(plan)?;
             AgentAnswer::Begun { left: party.begin(&plan, purpose, time(*limit_ms))? }

@@ -18,7 +18,7 @@ use linerate_sys::signals::InterruptSignals;
 use linerate_units::serde::nanoseconds;
 
 use super::protocol::{self, AgentAnswer, AgentGreeting, AgentRequest, GREETING_TEXT};
-use super::tuned_host::{TunedHost, TunedHostError};
+use super::tuned_host::{ConnectionAddresses, TunedHost, TunedHostError};
 use crate::far::FarAddress;
 use crate::far::connection::{AgentConnection, FarConnection, START_TIMEOUT};
 use crate::far::ssh::SshDestination;
@@ -187,8 +187,8 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 impl TunedHost for FarHost {
-    fn describe(&mut self, peer: Option<IpAddr>) -> Result<TuningHost, TunedHostError> {
-        match self.ask(&AgentRequest::Host { peer }, ANSWER_TIMEOUT)? {
+    fn describe(&mut self, connection: Option<ConnectionAddresses>) -> Result<TuningHost, TunedHostError> {
+        match self.ask(&AgentRequest::Host { connection }, ANSWER_TIMEOUT)? {
             AgentAnswer::Host { host } => Ok((*host).into()),
             _ => Err(self.unexpected_reply()),
         }

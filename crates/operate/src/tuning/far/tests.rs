@@ -185,7 +185,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 #[test]
 fn both_ends_interoperate() {
     let now = with_agent(|far| {
-        let host = far.describe(Some("127.0.0.1".parse().expect("valid"))).expect("reported");
+        let own = "127.0.0.1".parse().expect("valid");
+        let host = far.describe(Some(ConnectionAddresses { own, peer: own })).expect("reported");
         assert!(host.settings.contains_key("net.ipv4.tcp_rmem") && host.kernel.is_some(), "{host:?}");
         let first = agent_tests::plan(agent_tests::target(), "1 2 3");
         let second = agent_tests::plan(agent_tests::target(), "4 5 6");

@@ -97,10 +97,10 @@ impl TuningSession<'_> {
     /// Deletes the kernel's cached metrics of earlier connections to the address. Where that fails, both kinds of
     /// transfers are affected alike, and a note says so.
     pub(super) fn forget_metrics(&mut self) {
-        let Some((near, far)) = self.addresses else { return };
+        let Some(connection) = self.connection else { return };
         let mut failed = Vec::new();
         for (end, party) in self.parties() {
-            let forgotten = party.forget_metrics(if end == HostEnd::Near { far } else { near });
+            let forgotten = party.forget_metrics(if end == HostEnd::Near { connection.peer } else { connection.own });
             // Without privilege nothing is tried either.
             if let Some(error) = forgotten.err().filter(|error| !error.needs_privilege()) {
                 failed.push(format!(

@@ -8,7 +8,6 @@ mod hosts;
 mod outcome;
 mod trials;
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use linerate_engine::client::ClientOptions;
@@ -33,7 +32,7 @@ pub use outcome::{
 
 use super::document::ChangeIdentity;
 use super::measure;
-use super::tuned_host::TunedHost;
+use super::tuned_host::{ConnectionAddresses, TunedHost};
 use crate::diagnose::path_options;
 
 /// Maximum number of causes removed in one session.
@@ -51,7 +50,7 @@ pub(crate) struct TuningSession<'a> {
     stop: InterruptSignals,
     path: Option<PathDocument>,
     interrupted_path: Option<PathOutcome>,
-    addresses: Option<(IpAddr, IpAddr)>,
+    connection: Option<ConnectionAddresses>,
     /// Rejected changes. Those of an earlier state of the hosts may be tried again.
     refuted: Vec<ChangeIdentity>,
     /// Candidates that a host refused since the last round.
@@ -87,7 +86,7 @@ impl<'a> TuningSession<'a> {
             stop,
             path,
             interrupted_path: None,
-            addresses: None,
+            connection: None,
             refuted: Vec::new(),
             refused: Vec::new(),
             in_force: Vec::new(),
@@ -255,7 +254,8 @@ impl<'a> TuningSession<'a> {
         if let Some(path) = &outcome.path {
             self.path = Some(path.document.clone());
         }
-        self.addresses = outcome.addresses.or(self.addresses);
+        let connection = outcome.addresses.map(|(own, peer)| ConnectionAddresses { own, peer });
+        self.connection = connection.or(self.connection);
         let Some(observation) = &outcome.observation else {
             let reason = |error: &linerate_engine::Error| {
                 let text = error.advice().map_or_else(|| error.to_string(), str::to_owned);
@@ -274,10 +274,9 @@ impl<'a> TuningSession<'a> {
     }
 
     fn inputs(&mut self, seen: &DiagnosedTransfer) -> Result<TuningInputs, TuningFailure> {
-        let peers = self.addresses;
-        let near = self.near.describe(peers.map(|(_, far)| far))?;
+        let near = self.near.describe(self.connection)?;
         let far: Option<TuningHost> = match &mut self.far {
-            Some(far) => Some(far.describe(peers.map(|(near, _)| near))?),
+            Some(far) => Some(far.describe(self.connection.map(ConnectionAddresses::at_peer))?),
             None => None,
         };
         self.note_unreadable(&near, far.as_ref());
