@@ -44,7 +44,9 @@ use crate::host_watch::HostWatch;
 use crate::measurement::{MeasurementIntervals, TestMeasurement, watch_host};
 use crate::outcome::PeerReport;
 use crate::resources::ResourceAccount;
-use crate::stream::{ConnectedStream, SessionState, StreamFailure, StreamOptions, TestPhase, TransferFile};
+use crate::stream::{
+    ConnectedStream, SessionState, StreamFailure, StreamOptions, StreamPayload, TestPhase, TransferFile,
+};
 use crate::tls::{ConnectionUse, TlsClient};
 
 /// iperf3 version whose wire profile this is, announced to the server, which ignores it.
@@ -104,6 +106,7 @@ struct ClientDriver<'a> {
     cookie: Cookie,
     machine: ClientMachine,
     file: Option<Arc<TransferFile>>,
+    payload: Arc<StreamPayload>,
     streams: Vec<ConnectedStream>,
     measurement: Option<TestMeasurement>,
     /// Watch on this host until the measurement has it.
@@ -148,6 +151,7 @@ impl<'a> ClientDriver<'a> {
             tls,
             cookie,
             file,
+            payload: Arc::default(),
             streams: Vec::new(),
             measurement: None,
             host: None,
@@ -416,6 +420,8 @@ impl<'a> ClientDriver<'a> {
         let remote = self.streams.first().map(|stream| stream.description.remote);
         self.host = remote.and_then(|remote| watch_host(remote, &self.parameters));
         self.handle(ClientEvent::StreamsOpen);
+        let options = self.stream_options();
+        self.streams.iter().for_each(|stream| stream.prepare(&options));
         Ok(())
     }
 
@@ -429,21 +435,26 @@ impl<'a> ClientDriver<'a> {
         let _ = self.stop.map(InterruptSignals::take_phase_end);
         let streams = core::mem::take(&mut self.streams);
         let started = self.describe_start(&streams);
+        let stream_options = self.stream_options();
+        let pace = MeasurementIntervals { interval: self.options.interval, sampling: SAMPLING };
+        let measurement = TestMeasurement::start(streams, shared, &stream_options, pace, self.host.take());
+        // Data do not wait for what is shown.
         (self.observer)(&TestEvent::Started(Box::new(started)));
-        let stream_options = StreamOptions {
-            parameters: Arc::clone(parameters),
+        self.measurement = Some(measurement.map_err(failed)?);
+        Ok(())
+    }
+
+    fn stream_options(&self) -> StreamOptions {
+        StreamOptions {
+            parameters: Arc::clone(&self.parameters),
             file: self.file.clone(),
-            payload: Arc::default(),
+            payload: Arc::clone(&self.payload),
             cpu: self.options.cpu,
             splits_blocks: self.hello.is_some(),
             read_rate: None,
             server_rate: None,
             memory: ResourceAccount::default(),
-        };
-        let pace = MeasurementIntervals { interval: self.options.interval, sampling: SAMPLING };
-        self.measurement =
-            Some(TestMeasurement::start(streams, shared, &stream_options, pace, self.host.take()).map_err(failed)?);
-        Ok(())
+        }
     }
 
     fn describe_start(&self, streams: &[ConnectedStream]) -> TestStart {

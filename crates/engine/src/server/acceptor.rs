@@ -18,7 +18,7 @@ use linerate_wire::state::ControlState;
 use super::handshakes::HandshakeGate;
 use super::inbox::{SessionInbox, SessionMessage};
 use super::registry::{SessionRegistry, StreamOwner};
-use super::session::{self, SessionStart};
+use super::session::{AdmittedClient, SessionStart};
 use super::tcp_turns::WindowSteering;
 use super::udp_hub::UdpHub;
 use super::waiting::{
@@ -536,11 +536,13 @@ impl ConnectionAcceptor<'_, '_> {
         };
         let registry = Arc::clone(&self.registry);
         let thread = std::thread::Builder::new().name(format!("session-{number}")).stack_size(512 << 10);
-        let run = match cookie.extension_version() {
-            Some(ExtensionVersion::Probes) => probe_session::run,
-            _ => session::run,
+        let spawned = if cookie.extension_version() == Some(ExtensionVersion::Probes) {
+            thread.spawn_scoped(self.scope, move || probe_session::run(start))
+        } else {
+            let client = AdmittedClient::admit(start);
+            thread.spawn_scoped(self.scope, move || client.run())
         };
-        if let Err(cause) = thread.spawn_scoped(self.scope, move || run(start)) {
+        if let Err(cause) = spawned {
             self.observer.problem(&format!("starting a thread for client {peer}: {cause}"));
             registry.leave(number, &cookie);
         }

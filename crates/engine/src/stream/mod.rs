@@ -109,6 +109,15 @@ impl ConnectedStream {
         tcp::slow_burst(options::mss(&self.socket).ok())
     }
 
+    /// Makes the payload of a TCP sender while the peer has the next step; otherwise its thread makes it before the first
+    /// byte.
+    pub(crate) fn prepare(&self, options: &StreamOptions) {
+        if options.parameters.protocol == TestProtocol::Tcp && self.description.role == StreamRole::Sender {
+            // The thread tries again, and reports the failure.
+            let _ = tcp::shared_block(&self.socket, options);
+        }
+    }
+
     /// Starts the thread that moves the data.
     ///
     /// # Errors

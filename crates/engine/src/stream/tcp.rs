@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use linerate_model::parameters::EndCondition;
@@ -13,7 +14,7 @@ use linerate_units::{BitRate, ByteCount, MonotonicTime, Mss};
 use super::low_water::LowWaterMark;
 use super::payload::TransferFile;
 use super::secured::{RecordReceiver, RecordSender};
-use super::{SLOW_BURST, StreamFailure, StreamJob};
+use super::{SLOW_BURST, StreamFailure, StreamJob, StreamOptions};
 use crate::pace::{PacingOptions, SendPermission, StreamPacer};
 use crate::resources::{MemoryLease, ResourceAccount};
 use crate::server_rate::RateAccount;
@@ -113,9 +114,8 @@ struct TcpSender<'a> {
 impl<'a> TcpSender<'a> {
     fn new(job: &'a StreamJob, cipher: Option<Box<DataCipher>>) -> Result<Self, StreamFailure> {
         let parameters = &job.options.parameters;
-        let length = block_length(job);
-        let block = job.options.payload.block(length, parameters.repeating_payload).map_err(StreamFailure::SetUp)?;
-        let (unit, length) = (parameters.block_size.to_usize().max(1), length.to_usize());
+        let block = shared_block(&job.socket, &job.options).map_err(StreamFailure::SetUp)?;
+        let (unit, length) = (parameters.block_size.to_usize().max(1), block.len());
         let method = match cipher {
             Some(cipher) => SendMethod::Secured(RecordSender::new(job, cipher)?),
             None => choose_method(job, &block)?,
@@ -300,15 +300,18 @@ fn most_repeat(method: &SendMethod, length: usize, window: Option<ByteCount>) ->
     (large / length).clamp(1, tcp::MAX_REPEAT)
 }
 
-fn block_length(job: &StreamJob) -> ByteCount {
-    let parameters = &job.options.parameters;
-    let most = job.options.server_rate.as_ref().map(RateAccount::most);
+/// The block that a sender over `socket` sends, made by the first of its session.
+pub(super) fn shared_block(socket: &OwnedFd, stream: &StreamOptions) -> io::Result<Arc<PageBuffer>> {
+    stream.payload.block(block_length(socket, stream), stream.parameters.repeating_payload)
+}
+
+fn block_length(socket: &OwnedFd, stream: &StreamOptions) -> ByteCount {
+    let parameters = &stream.parameters;
+    let most = stream.server_rate.as_ref().map(RateAccount::most);
     match [parameters.rate, most].into_iter().flatten().min() {
-        Some(rate)
-            if parameters.block_size == DEFAULT_BLOCK && parameters.burst.is_none() && job.options.splits_blocks =>
-        {
+        Some(rate) if parameters.block_size == DEFAULT_BLOCK && parameters.burst.is_none() && stream.splits_blocks => {
             let least = if parameters.far_details { MIN_DETAILED_BURSTS_PER_SECOND } else { MIN_BURSTS_PER_SECOND };
-            paced_block(rate, slow_burst(options::mss(&job.socket).ok()), least)
+            paced_block(rate, slow_burst(options::mss(socket).ok()), least)
         }
         _ => parameters.block_size.max(ByteCount::new(1)),
     }

@@ -85,16 +85,54 @@ pub(super) struct SessionStart {
     pub(super) observer: Box<dyn SessionObserver>,
 }
 
-/// Runs a session to its end, and always unregisters it.
-pub(super) fn run(start: SessionStart) {
-    struct SessionSlot(Arc<SessionRegistry>, u64, Cookie);
-    impl Drop for SessionSlot {
-        fn drop(&mut self) {
-            self.0.leave(self.1, &self.2);
-        }
+impl SessionStart {
+    /// Account of the client in the rate of the server.
+    fn rate(&self) -> Option<RateAccount> {
+        self.account.rate()
     }
-    let _leave = SessionSlot(Arc::clone(&start.registry), start.number, start.cookie);
-    TestSession::new(start).serve();
+
+    /// Sends a message to the client, which counts towards the rate of the server.
+    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        if let Some(rate) = self.rate() {
+            rate.count(ByteCount::from_usize(message.len()), clock::monotonic_now());
+        }
+        self.control.queue(message)
+    }
+}
+
+/// A client that is admitted, and whose session is to run.
+pub(super) struct AdmittedClient {
+    start: SessionStart,
+    machine: ServerMachine,
+}
+
+impl AdmittedClient {
+    /// Admits a client before its session has a thread: while that starts, the client prepares its parameters.
+    pub(super) fn admit(mut start: SessionStart) -> Self {
+        let _ = options::set_keepalive(start.control.stream(), start.options.keepalive);
+        let mut machine = ServerMachine::new(&start.cookie, start.options.limits, start.options.deadlines);
+        let hello = Some(ServerHello::new(FEATURES));
+        machine.handle(clock::monotonic_now(), ServerEvent::Admit { hello });
+        if let Some(ServerAction::Send(message)) = machine.poll()
+            && start.send(&message).is_err()
+        {
+            machine.handle(clock::monotonic_now(), ServerEvent::Closed);
+        }
+        Self { start, machine }
+    }
+
+    /// Runs the session to its end, and always unregisters it.
+    pub(super) fn run(self) {
+        struct SessionSlot(Arc<SessionRegistry>, u64, Cookie);
+        impl Drop for SessionSlot {
+            fn drop(&mut self) {
+                self.0.leave(self.1, &self.2);
+            }
+        }
+        let start = &self.start;
+        let _leave = SessionSlot(Arc::clone(&start.registry), start.number, start.cookie);
+        TestSession::new(self).serve();
+    }
 }
 
 struct TestSession {
@@ -122,8 +160,7 @@ struct TestSession {
 }
 
 impl TestSession {
-    fn new(start: SessionStart) -> Self {
-        let machine = ServerMachine::new(&start.cookie, start.options.limits, start.options.deadlines);
+    fn new(AdmittedClient { start, machine }: AdmittedClient) -> Self {
         Self {
             start,
             machine,
@@ -146,7 +183,6 @@ impl TestSession {
     }
 
     fn serve(mut self) {
-        let _ = options::set_keepalive(self.start.control.stream(), self.start.options.keepalive);
         self.observe(&TestEvent::Connected(ConnectionEstablished {
             side: EndpointRole::Server,
             host: self.start.peer.ip().to_string(),
@@ -155,7 +191,6 @@ impl TestSession {
             session: Some(self.start.number),
             request: None,
         }));
-        self.handle(ServerEvent::Admit { hello: Some(ServerHello::new(FEATURES)) });
         loop {
             while let Some(output) = self.machine.poll() {
                 self.perform(output);
@@ -231,10 +266,7 @@ impl TestSession {
     fn perform(&mut self, output: ServerAction) {
         match output {
             ServerAction::Send(bytes) => {
-                if let Some(rate) = self.rate() {
-                    rate.count(ByteCount::from_usize(bytes.len()), clock::monotonic_now());
-                }
-                if self.start.control.queue(&bytes).is_err() {
+                if self.start.send(&bytes).is_err() {
                     self.handle(ServerEvent::Closed);
                 }
             }
@@ -433,7 +465,6 @@ impl TestSession {
             peer: Some(self.start.peer),
             peer_is_linerate: self.machine.speaks_extension(),
         };
-        self.observe(&TestEvent::Started(Box::new(started)));
         let limits = byte_limits(&parameters, EndpointRole::Server, self.machine.speaks_extension());
         let phase = if parameters.omit.is_zero() { TestPhase::Counting } else { TestPhase::Omitted };
         let cpu = parameters.server_affinity.or(self.start.options.cpu);
@@ -444,7 +475,7 @@ impl TestSession {
             cpu,
             splits_blocks: self.machine.speaks_extension(),
             read_rate: self.start.options.read_rate,
-            server_rate: self.rate(),
+            server_rate: self.start.rate(),
             memory: self.start.account.clone(),
         };
         let (sessions, streams_of_all) = self.start.registry.running();
@@ -453,16 +484,14 @@ impl TestSession {
         let pace = MeasurementIntervals { interval, sampling };
         let shared = Arc::new(SessionState::new(phase, limits, self.start.inbox.waker()));
         let measurement = TestMeasurement::start(streams, shared, &stream_options, pace, self.host.take());
+        // Data do not wait for what is shown.
+        self.observe(&TestEvent::Started(Box::new(started)));
         match measurement {
             Ok(measurement) => self.measurement = Some(measurement),
             Err(cause) => self.give_up(Error::io(ErrorCode::THREAD_CREATE, &cause)),
         }
-        self.watchdog = Some(TestWatchdog::new(&self.start.options, &parameters, self.rate(), clock::monotonic_now()));
-    }
-
-    /// Account of the client in the rate of the server.
-    fn rate(&self) -> Option<RateAccount> {
-        self.start.account.rate()
+        self.watchdog =
+            Some(TestWatchdog::new(&self.start.options, &parameters, self.start.rate(), clock::monotonic_now()));
     }
 
     /// Interval of the reports: the client's request, where this server accepts it, else the server's own. With many
