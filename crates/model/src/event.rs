@@ -24,7 +24,7 @@ pub enum TestEvent {
     FarInterval(IntervalReport),
     /// Warning that does not end the test.
     Warning(String),
-    /// Message on the control connection, for `-d`: a name and the document.
+    /// Document of the control connection, where it is requested (`-d`): its name and its text.
     Debug(String),
     /// End of the test, complete or not. Comes last, once, if [`TestEvent::Connected`] came.
     Finished(Box<TestReport>),

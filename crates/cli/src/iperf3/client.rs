@@ -104,6 +104,7 @@ fn client_options(arguments: &ClientArguments) -> Result<ClientOptions, Error> {
         deadlines: ControlDeadlines::default(),
         stall_timeout: client::STALL_TIMEOUT,
         max_exact_time: client::MAX_EXACT_TIME,
+        debug: common.shows_debugging(),
     })
 }
 
@@ -145,7 +146,6 @@ fn credentials(authentication: &ClientAuthentication, pkcs1: bool) -> Result<Use
 /// Output of the run.
 struct ClientView {
     output: Iperf3Output,
-    debug: bool,
     /// True with options that iperf3 does not have: their errors have more than iperf3's text.
     has_own_options: bool,
     form: ClientRenderer,
@@ -186,14 +186,13 @@ impl ClientView {
             }
         };
         let has_own_options = arguments.tls.is_some() || arguments.parameters.tls_data;
-        Self { output, debug: common.debug.is_some(), has_own_options, form }
+        Self { output, has_own_options, form }
     }
 
     fn event(&mut self, event: &TestEvent) {
         match event {
             TestEvent::Warning(text) => self.output.message(&format!("warning: {text}")),
-            // With JSON, debugging output would corrupt the document.
-            TestEvent::Debug(text) if self.debug && matches!(self.form, ClientRenderer::Text(_)) => {
+            TestEvent::Debug(text) => {
                 self.output.lines(&format!("{}\n", linerate_report::escape::text(text)));
             }
             _ => {}

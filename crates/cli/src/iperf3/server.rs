@@ -140,6 +140,7 @@ fn server_options(arguments: &ServerArguments) -> Result<ServerOptions, Error> {
         stamp: None,
         dial: None,
         quic: None,
+        debug: common.shows_debugging(),
     })
 }
 
@@ -156,7 +157,6 @@ struct Iperf3ServerObserver {
     output: Iperf3Output,
     port: Port,
     json: Option<JsonOutput>,
-    debug: bool,
     text: TextOptions,
     /// Number of sessions with output.
     active: Arc<AtomicU64>,
@@ -173,15 +173,7 @@ impl Iperf3ServerObserver {
             version: version(),
             system_information: host::system_information(),
         };
-        Self {
-            output,
-            port,
-            json: common.json,
-            debug: common.debug.is_some() && common.json.is_none(),
-            text,
-            active: Arc::default(),
-            reported_signal: Arc::default(),
-        }
+        Self { output, port, json: common.json, text, active: Arc::default(), reported_signal: Arc::default() }
     }
 
     /// Reports the signal or the error that ended the server; with `-J` in a document, even if there was no session.
@@ -224,7 +216,6 @@ impl ServerObserver for Iperf3ServerObserver {
         self.active.fetch_add(1, Ordering::Relaxed);
         Box::new(Iperf3ServerSession {
             number,
-            debug: self.debug,
             output: self.output.clone(),
             active: Arc::clone(&self.active),
             reported_signal: Arc::clone(&self.reported_signal),
@@ -269,7 +260,6 @@ impl SessionRenderer {
 
 struct Iperf3ServerSession {
     number: u64,
-    debug: bool,
     output: Iperf3Output,
     active: Arc<AtomicU64>,
     reported_signal: Arc<AtomicBool>,
@@ -302,7 +292,7 @@ impl SessionObserver for Iperf3ServerSession {
     fn event(&mut self, event: &TestEvent) {
         match event {
             TestEvent::Warning(text) => self.output.message(&format!("warning: {text}")),
-            TestEvent::Debug(text) if self.debug => {
+            TestEvent::Debug(text) => {
                 self.output.marked_lines(&self.line_mark(), &format!("{}\n", linerate_report::escape::text(text)));
             }
             _ => {}

@@ -27,7 +27,7 @@ impl ClientDriver<'_> {
         let Some(measurement) = &mut self.measurement else { return };
         measurement.stop_and_join();
         let results = outcome::results(measurement);
-        (self.observer)(&TestEvent::Debug(format!("send_results:\n{}", results::encode(&results))));
+        self.debug("send_results", || results::encode(&results));
         self.handle(ClientEvent::Results(results));
     }
 

@@ -181,6 +181,13 @@ impl<'a> ClientDriver<'a> {
         }
     }
 
+    /// Reports a document of the control connection, where that is requested: writing it again would delay the test.
+    fn debug(&mut self, name: &str, document: impl FnOnce() -> String) {
+        if self.options.debug {
+            (self.observer)(&TestEvent::Debug(format!("{name}:\n{}", document())));
+        }
+    }
+
     fn handle(&mut self, input: ClientEvent<'_>) {
         self.machine.handle(clock::monotonic_now(), input);
     }
@@ -272,7 +279,7 @@ impl<'a> ClientDriver<'a> {
             ClientAction::Run => self.start()?,
             ClientAction::ResultsWanted => self.give_results(),
             ClientAction::PeerResults(peer) => {
-                (self.observer)(&TestEvent::Debug(format!("get_results:\n{}", results::encode(&peer))));
+                self.debug("get_results", || results::encode(&peer));
                 self.peer.results = Some(*peer);
             }
             ClientAction::Far(message) => self.handle_far_message(*message),
@@ -393,7 +400,7 @@ impl<'a> ClientDriver<'a> {
         };
         self.hello = peer;
         let document = parameters::encode(&self.parameters, &extra);
-        (self.observer)(&TestEvent::Debug(format!("send_parameters:\n{document}")));
+        self.debug("send_parameters", || document.clone());
         self.handle(ClientEvent::Parameters(document));
         Ok(())
     }

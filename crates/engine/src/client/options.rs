@@ -70,6 +70,10 @@ pub struct ClientOptions {
     pub stall_timeout: Duration,
     /// Longest test that ends after a number of bytes or blocks: a server may take a byte per second.
     pub max_exact_time: Duration,
+    /// True to report the documents of the control connection ([`TestEvent::Debug`]; `-d`).
+    ///
+    /// [`TestEvent::Debug`]: linerate_model::event::TestEvent::Debug
+    pub debug: bool,
 }
 
 impl ClientOptions {
@@ -99,6 +103,7 @@ impl ClientOptions {
             deadlines: ControlDeadlines::default(),
             stall_timeout: STALL_TIMEOUT,
             max_exact_time: MAX_EXACT_TIME,
+            debug: false,
         }
     }
 }

@@ -125,6 +125,10 @@ pub struct ServerOptions {
     pub dial: Option<DialTarget>,
     /// Measurements over QUIC; `None` refuses them.
     pub quic: Option<Arc<dyn QuicService>>,
+    /// True to report the documents of the control connections ([`TestEvent::Debug`]; `-d`).
+    ///
+    /// [`TestEvent::Debug`]: linerate_model::event::TestEvent::Debug
+    pub debug: bool,
 }
 
 /// Default limit of sessions: each costs at least a thread.
@@ -170,6 +174,7 @@ impl Default for ServerOptions {
             stamp: None,
             dial: None,
             quic: None,
+            debug: false,
         }
     }
 }

@@ -9,6 +9,7 @@ use linerate_model::report::{ServerOutput, TestTermination};
 use linerate_model::stream::{EndpointRole, StreamRole};
 use linerate_units::{BitRate, BlockCount, ByteCount, PacketCount, StreamCount, TypeOfService};
 
+use crate::client::ClientOptions;
 use crate::server::ServerOptions;
 
 use super::support::{ClientRun, LOOPBACK, Scratch, ServerNews, TestServer, bytes_of, client_options, exact};
@@ -83,8 +84,7 @@ fn udp_counts_each_datagram_in_each_direction() {
         let server = TestServer::start_on(address, ServerOptions::default());
         for (direction, counters_64bit) in DIRECTIONS.into_iter().zip([false, true, false]) {
             let parameters = TestParameters { direction, udp_counters_64bit: counters_64bit, ..udp(60, 1000) };
-            let options =
-                crate::client::ClientOptions { block_size_given: true, ..client_options(server.address, parameters) };
+            let options = ClientOptions { block_size_given: true, ..client_options(server.address, parameters) };
             let run = ClientRun::with(&options).successful();
             for stream in &run.report().streams {
                 let figures = stream.udp.as_ref().expect("a UDP stream");
@@ -107,7 +107,7 @@ fn udp_counts_each_datagram_in_each_direction() {
 fn parallel_udp_streams_share_the_budget_in_whole_datagrams() {
     let server = TestServer::start(ServerOptions::default());
     let parameters = TestParameters { parallel: StreamCount::new(3), ..udp(61, 500) };
-    let options = crate::client::ClientOptions { block_size_given: true, ..client_options(server.address, parameters) };
+    let options = ClientOptions { block_size_given: true, ..client_options(server.address, parameters) };
     let run = ClientRun::with(&options).successful();
     let sent: u64 = run
         .report()
@@ -148,7 +148,7 @@ fn without_a_block_size_udp_uses_the_segment_size_of_the_control_connection() {
 fn a_block_size_above_the_segment_size_is_a_warning() {
     let server = TestServer::start(ServerOptions::default());
     for (size, warns) in [(65_507, true), (1000, false)] {
-        let options = crate::client::ClientOptions {
+        let options = ClientOptions {
             block_size_given: true,
             ..client_options(server.address, TestParameters { rate: None, ..udp(1, size) })
         };
@@ -229,8 +229,7 @@ fn a_file_arrives_unchanged_and_ends_a_timed_test() {
     std::fs::write(&sink, b"what was there before").expect("disk space");
     let server = TestServer::start(ServerOptions { file: Some(sink.clone()), ..ServerOptions::default() });
     let parameters = TestParameters { end: EndCondition::Time(Duration::from_secs(600)), ..TestParameters::default() };
-    let options =
-        crate::client::ClientOptions { file: Some(source.clone()), ..client_options(server.address, parameters) };
+    let options = ClientOptions { file: Some(source.clone()), ..client_options(server.address, parameters) };
     let run = ClientRun::with(&options).successful();
     let far = server.report();
     assert_eq!(bytes_of(run.report(), StreamRole::Sender, false), content.len() as u64);
@@ -249,8 +248,7 @@ fn a_file_is_fetched_by_a_receiving_client() {
     std::fs::write(&source, &content).expect("disk space");
     let server = TestServer::start(ServerOptions { file: Some(source), ..ServerOptions::default() });
     let parameters = TestParameters { direction: TestDirection::Reverse, ..exact(content.len() as u64) };
-    let options =
-        crate::client::ClientOptions { file: Some(sink.clone()), ..client_options(server.address, parameters) };
+    let options = ClientOptions { file: Some(sink.clone()), ..client_options(server.address, parameters) };
     let run = ClientRun::with(&options).successful();
     assert_eq!(bytes_of(run.report(), StreamRole::Receiver, true), content.len() as u64);
     assert_eq!(std::fs::read(&sink).expect("written"), content);
@@ -260,8 +258,7 @@ fn a_file_is_fetched_by_a_receiving_client() {
 fn a_missing_file_fails_before_any_connection() {
     let scratch = Scratch::new("missing");
     let server = TestServer::start(ServerOptions::default());
-    let options =
-        crate::client::ClientOptions { file: Some(scratch.file("none")), ..client_options(server.address, exact(1)) };
+    let options = ClientOptions { file: Some(scratch.file("none")), ..client_options(server.address, exact(1)) };
     let run = ClientRun::with(&options);
     assert_eq!(run.code(), Some(linerate_wire::error::ErrorCode::FILE));
     let text = run.outcome.error.expect("failed").to_string();
@@ -400,6 +397,34 @@ fn events_come_in_the_order_of_the_test() {
 }
 
 #[test]
+fn documents_of_the_control_connection_are_reported_on_request_only() {
+    let name = |event: &TestEvent| match event {
+        TestEvent::Debug(text) => text.split_once(":\n{").map(|(name, _)| name.to_owned()),
+        _ => None,
+    };
+    for (debug, near, far) in [
+        (true, vec!["send_parameters", "send_results", "get_results"], vec!["get_parameters", "get_results"]),
+        (false, Vec::new(), Vec::new()),
+    ] {
+        let server = TestServer::start(ServerOptions { debug, ..ServerOptions::default() });
+        let options = ClientOptions { debug, ..client_options(server.address, exact(1000)) };
+        let run = ClientRun::with(&options).successful();
+        assert_eq!(run.events.iter().filter_map(name).collect::<Vec<_>>(), near);
+        let mut names = Vec::new();
+        let until_finished = |news| match news {
+            ServerNews::Event(_, TestEvent::Finished(_)) => Some(()),
+            ServerNews::Event(_, event) => {
+                names.extend(name(&event));
+                None
+            }
+            _ => None,
+        };
+        server.find(until_finished);
+        assert_eq!(names, far);
+    }
+}
+
+#[test]
 fn the_start_describes_both_ends_alike() {
     let server = TestServer::start(ServerOptions::default());
     let parameters = TestParameters {
@@ -463,7 +488,7 @@ fn the_port_of_the_first_stream_is_the_requested_one() {
         .step_by(2)
         .find(|port| [*port, *port + 1].iter().all(|port| std::net::TcpListener::bind((LOOPBACK, *port)).is_ok()))
         .expect("two free ports");
-    let options = crate::client::ClientOptions {
+    let options = ClientOptions {
         client_port: linerate_units::Port::new(first),
         ..client_options(server.address, TestParameters { parallel: StreamCount::new(2), ..exact(1000) })
     };

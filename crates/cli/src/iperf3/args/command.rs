@@ -85,6 +85,11 @@ pub(crate) struct CommonArguments {
 impl CommonArguments {
     /// Receive time-out of iperf3.
     pub(crate) const RECEIVE_TIMEOUT: Duration = Duration::from_secs(120);
+
+    /// True when debugging output is shown: with JSON, it would corrupt the document.
+    pub(crate) const fn shows_debugging(&self) -> bool {
+        self.debug.is_some() && self.json.is_none()
+    }
 }
 
 impl Default for CommonArguments {

@@ -87,7 +87,7 @@ impl TestSession {
         if self.parameters.as_ref().is_some_and(|parameters| parameters.get_server_output) {
             results.server_output = self.start.observer.output();
         }
-        self.observe(&TestEvent::Debug(format!("send_results:\n{}", results::encode(&results))));
+        self.debug("send_results", || results::encode(&results));
         self.handle(ServerEvent::Results(results));
     }
 

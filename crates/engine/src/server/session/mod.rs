@@ -209,6 +209,13 @@ impl TestSession {
         self.start.observer.event(event);
     }
 
+    /// Reports a document of the control connection, where that is requested: writing it again would delay the test.
+    fn debug(&mut self, name: &str, document: impl FnOnce() -> String) {
+        if self.start.options.debug {
+            self.observe(&TestEvent::Debug(format!("{name}:\n{}", document())));
+        }
+    }
+
     fn handle(&mut self, input: ServerEvent<'_>) {
         self.machine.handle(clock::monotonic_now(), input);
     }
@@ -274,7 +281,7 @@ impl TestSession {
             ServerAction::Run => self.begin(),
             ServerAction::EndRequested => self.end_test(),
             ServerAction::PeerResults(peer) => {
-                self.observe(&TestEvent::Debug(format!("get_results:\n{}", results::encode(&peer))));
+                self.debug("get_results", || results::encode(&peer));
                 self.peer.results = Some(*peer);
             }
             ServerAction::ResultsWanted => self.give_results(),
@@ -292,8 +299,7 @@ impl TestSession {
 
     /// Decides whether the client may run this test, and when it may open its streams.
     fn decide(&mut self, received: ReceivedParameters) {
-        let document = parameters::encode(&received.parameters, &ParametersExtra::default());
-        self.observe(&TestEvent::Debug(format!("get_parameters:\n{document}")));
+        self.debug("get_parameters", || parameters::encode(&received.parameters, &ParametersExtra::default()));
         self.start.registry.mark_parameters_received(self.start.number);
         if let Some(authenticator) = &self.start.options.authenticator {
             let token = received.authentication_token.as_deref().unwrap_or_default();
