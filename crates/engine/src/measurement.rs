@@ -399,7 +399,7 @@ impl TestMeasurement {
             system: driver.system.saturating_sub(self.driver_cpu.system),
         };
         for tracked in &self.streams {
-            let cpu = tracked.stream.counters.cpu();
+            let cpu = tracked.stream.counters.cpu().unwrap_or_default();
             sum.user += cpu.user;
             sum.system += cpu.system;
         }

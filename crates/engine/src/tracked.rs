@@ -317,16 +317,14 @@ impl TrackedStream {
         Ratio::of(self.thread_wait()?.min(elapsed).as_secs_f64(), elapsed.as_secs_f64())
     }
 
-    /// Time for which the stream's thread could run and waited for a processor; `None` while it runs.
+    /// Time for which the stream's thread could run and waited for a processor; `None` until it is joined.
     pub(crate) fn thread_wait(&self) -> Option<Duration> {
         self.stream.counters.wait()
     }
 
-    /// Processor time of the stream's thread; `None` while it runs.
+    /// Processor time of the stream's thread; `None` until it is joined.
     pub(crate) fn thread_cpu(&self) -> Option<Duration> {
-        self.stream.counters.finished_at()?;
-        let cpu = self.stream.counters.cpu();
-        Some(cpu.user + cpu.system)
+        self.stream.counters.cpu().map(|cpu| cpu.user + cpu.system)
     }
 }
 

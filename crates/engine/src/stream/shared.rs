@@ -173,15 +173,18 @@ pub(crate) struct StreamCounters {
     received: Mutex<ReceivedPackets>,
     last_arrival: AtomicU64,
     finished_at: AtomicU64,
-    cpu_user_nanos: AtomicU64,
-    cpu_system_nanos: AtomicU64,
-    /// [`UNKNOWN_WAIT`] where the kernel does not count it.
-    wait_nanos: AtomicU64,
     broken: Mutex<Option<StreamFailure>>,
+    times: OnceLock<ThreadTimes>,
 }
 
-/// Wait for a processor that the kernel did not count.
-const UNKNOWN_WAIT: u64 = u64::MAX;
+/// Times of a stream's thread, over all of its life.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadTimes {
+    /// Processor time.
+    pub(super) cpu: CpuTime,
+    /// Time for which it could run and waited for a processor; `None` where the kernel does not count it.
+    pub(super) wait: Option<Duration>,
+}
 
 /// Counters of a UDP receiver.
 #[derive(Clone, Copy, Debug, Default)]
@@ -271,34 +274,25 @@ impl StreamCounters {
         lock(&self.broken).take()
     }
 
-    /// Processor time of the thread; complete once it has finished.
-    pub(crate) fn cpu(&self) -> CpuTime {
-        CpuTime {
-            user: Duration::from_nanos(self.cpu_user_nanos.load(Ordering::Relaxed)),
-            system: Duration::from_nanos(self.cpu_system_nanos.load(Ordering::Relaxed)),
-        }
+    /// Processor time of the thread; `None` until it is joined.
+    pub(crate) fn cpu(&self) -> Option<CpuTime> {
+        Some(self.times.get()?.cpu)
     }
 
-    /// Time for which the thread could run and waited for a processor; `None` where unknown, and until it has finished.
+    /// Time for which the thread could run and waited for a processor; `None` where unknown, and until it is joined.
     pub(crate) fn wait(&self) -> Option<Duration> {
-        self.finished_at()?;
-        let nanos = self.wait_nanos.load(Ordering::Relaxed);
-        (nanos != UNKNOWN_WAIT).then(|| Duration::from_nanos(nanos))
+        self.times.get()?.wait
     }
 
-    /// Publishes the end of the thread, its processor time, and the time for which it waited for a processor.
-    pub(super) fn finish(
-        &self,
-        at: MonotonicTime,
-        (cpu, wait): (CpuTime, Option<Duration>),
-        broken: Option<StreamFailure>,
-    ) {
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.cpu_user_nanos.store(nanos(cpu.user), Ordering::Relaxed);
-        self.cpu_system_nanos.store(nanos(cpu.system), Ordering::Relaxed);
-        self.wait_nanos.store(wait.map_or(UNKNOWN_WAIT, nanos), Ordering::Relaxed);
+    /// Publishes the end of the transfer, and its failure, if any.
+    pub(super) fn finish(&self, at: MonotonicTime, broken: Option<StreamFailure>) {
         *lock(&self.broken) = broken;
         self.finished_at.store(at.as_nanos().max(1), Ordering::Release);
+    }
+
+    /// Publishes the times of the thread, once.
+    pub(super) fn set_times(&self, times: ThreadTimes) {
+        let _ = self.times.set(times);
     }
 }
 
