@@ -77,6 +77,8 @@ fn a_fleet_measures_every_pair_and_names_its_faults() {
     let is_lossy = |one: &DirectedGoodput<'_>| {
         [one.from, one.to].map(|name| name.ends_with(['1', '3', '5'])).iter().filter(|odd| **odd).count() == 1
     };
+    let is_bursty = |one: &DirectedGoodput<'_>| is_lossy(one) && one.cause == "bursty-loss";
+    assert!(measured.iter().filter(|one| is_bursty(one)).count() <= 1, "losses of several directions fall together");
     for one in &measured {
         let case = format!("{} to {}: {} bit/s, {}", one.from, one.to, one.goodput, one.cause);
         if one.to == "h02" {
@@ -84,8 +86,10 @@ fn a_fleet_measures_every_pair_and_names_its_faults() {
             let is_named = one.cause == "receive-window" || is_lossy(one) && one.cause == "slow-reader";
             assert!(is_named, "{case}");
         } else if is_lossy(one) {
-            // With so small a queue the two look alike from a transfer alone.
-            assert!(["loss", "buffer-too-small"].contains(&one.cause) && one.goodput < 0.7 * LINK_GOODPUT, "{case}");
+            // With so small a queue the first two look alike from a transfer alone, and in few episodes losses may fall together by
+            // chance.
+            let is_named = ["loss", "buffer-too-small", "bursty-loss"].contains(&one.cause);
+            assert!(is_named && one.goodput < 0.7 * LINK_GOODPUT, "{case}");
         } else {
             let expected = if one.to == "h03" { "bufferbloat" } else { "link-rate" };
             assert_eq!(one.cause, expected, "{case}");
