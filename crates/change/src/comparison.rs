@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use linerate_model::change::ChangeTarget;
 use linerate_sys::traffic_control;
+use linerate_units::display;
 
 /// True when the value read (`seen`) satisfies `wanted`.
 #[must_use]
@@ -51,8 +52,7 @@ pub fn shown<'a>(target: &ChangeTarget, value: &'a str) -> Cow<'a, str> {
     match target {
         ChangeTarget::TrafficControl { .. } => Cow::Owned(traffic_control::summary(value)),
         ChangeTarget::FirewallTable { .. } if value.contains('\n') => {
-            let count = rule_values(value).len();
-            Cow::Owned(format!("a table with {count} rule{}", if count == 1 { "" } else { "s" }))
+            Cow::Owned(format!("a table with {}", display::counted(rule_values(value).len(), "rule")))
         }
         _ => Cow::Borrowed(value),
     }

@@ -107,6 +107,18 @@ fn decimals(number: f64) -> usize {
     [0.1, 0.01, 0.001, 0.0001].iter().take_while(|limit| number < **limit).count() + 3
 }
 
+/// A number of things whose plural ends in s: `1 stream`, `0 streams`.
+#[must_use]
+pub fn counted<N: Copy + fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == N::from(1) { "" } else { "s" })
+}
+
+/// A number of events: `once`, `0 times`.
+#[must_use]
+pub fn times<N: Copy + fmt::Display + PartialEq + From<u8>>(count: N) -> String {
+    if count == N::from(1) { "once".to_owned() } else { format!("{count} times") }
+}
+
 /// Divides `number` by `base` until the printed value is below it, and returns the prefix for that.
 fn scale(number: f64, base: f64, prefixes: [&'static str; 7]) -> (f64, &'static str) {
     let mut scaled = number;

@@ -193,6 +193,15 @@ fn ratios_print_in_percent() {
 }
 
 #[test]
+fn numbers_of_things_and_events_have_their_form() {
+    let things = |count: u64| display::counted(count, "stream");
+    assert_eq!([things(0), things(1), things(2)], ["0 streams", "1 stream", "2 streams"]);
+    assert_eq!(display::counted(1_usize, "new result"), "1 new result");
+    let times = |count: u32| display::times(count);
+    assert_eq!([times(0), times(1), times(12)], ["0 times", "once", "12 times"]);
+}
+
+#[test]
 fn bare_numbers_and_names_honour_width() {
     assert_eq!(format!("{:>6}|{:<6}|{}", Mss::new(1448), Mtu::new(1500), PacketCount::new(7)), "  1448|1500  |7");
     assert_eq!(format!("{:>12}", BitRate::from_bits_per_second(1e9)), " 1.00 Gbit/s");

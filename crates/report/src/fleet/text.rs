@@ -4,7 +4,7 @@ use core::fmt::Write as _;
 
 use linerate_documents::fleet_report::UnusualFigure;
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
-use linerate_units::display;
+use linerate_units::display::{self, counted};
 
 use super::faults::faults;
 use super::matrix::{CellState, FleetMatrix};
@@ -72,10 +72,6 @@ pub(super) fn extent(matrix: &FleetMatrix<'_>, results: &[FleetResult]) -> Strin
         matrix.count,
         matrix.directions.values().filter(|one| one.states.iter().any(is_measured)).count(),
     )
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn is_measured(state: &CellState<'_>) -> bool {

@@ -74,10 +74,8 @@ pub fn remarks(hops: &[PathHop], route: &RouteReport) -> Vec<String> {
 #[must_use]
 pub fn sentence(hops: &[PathHop], route: &RouteReport) -> String {
     let end = hops.last();
-    let count = hops.len();
-    let plural = if count == 1 { "" } else { "s" };
     let reached = if route.is_reached { "" } else { " without the destination" };
-    let mut parts = vec![format!("{count} hop{plural}{reached}")];
+    let mut parts = vec![format!("{}{reached}", display::counted(hops.len(), "hop"))];
     let rtt = end.filter(|_| route.is_reached).and_then(|end| end.rtt.as_ref());
     parts.extend(rtt.map(|rtt| format!("round trip {}", display::duration(rtt.median))));
     let mut problems = problems(route);

@@ -27,7 +27,7 @@ pub fn sentence(document: &RrDocument) -> String {
     let time = |nanoseconds| display::duration(Duration::from_nanos(nanoseconds));
     let mut text = format!(
         "{rate} {what} transactions over {}, latency {} (median), {} (p99).",
-        flows(document.flows),
+        display::counted(document.flows, "flow"),
         time(latency.p50_ns),
         time(latency.p99_ns)
     );
@@ -38,8 +38,4 @@ pub fn sentence(document: &RrDocument) -> String {
         let _ = write!(text, " {} lost.", Quantity::count(lost).display_text());
     }
     text
-}
-
-fn flows(flows: u32) -> String {
-    if flows == 1 { "1 flow".to_owned() } else { format!("{flows} flows") }
 }

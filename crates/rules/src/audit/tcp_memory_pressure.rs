@@ -2,6 +2,7 @@
 
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
+use linerate_units::display;
 
 use super::AuditRule;
 use super::link_support::{FindingDraft, counted, counter, host_that_counted};
@@ -47,7 +48,9 @@ fn check(host: &HostFacts) -> Vec<AuditFinding> {
         },
         subject: KEY.to_owned(),
         text: format!(
-            "TCP ran short of memory {pressures} times so far, and aborted {aborts} connections because of it."
+            "TCP ran short of memory {} so far, and aborted {} because of it.",
+            display::times(pressures),
+            display::counted(aborts, "connection")
         ),
         evidence,
         remedy: vec![

@@ -59,11 +59,6 @@ pub(super) fn third_number_advice(
     }
 }
 
-/// Number of things: `1 segment`, `2 segments`.
-pub(super) fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
 /// Returns a verdict without evidence and advice.
 pub(super) fn verdict(cause: Cause, confidence: Confidence, text: impl Into<String>) -> DiagnosisVerdict {
     DiagnosisVerdict {

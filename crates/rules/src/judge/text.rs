@@ -80,6 +80,6 @@ pub(super) fn sentence(judgement: &TrialJudgement) -> String {
         TrialDecision::Unclear => "Unclear, so roll back",
     };
     let figures = if figures.is_empty() { String::new() } else { format!("; {}", figures.join(", ")) };
-    let pairs = if judgement.counted == 1 { "1 pair".to_owned() } else { format!("{} pairs", judgement.counted) };
+    let pairs = display::counted(judgement.counted, "pair");
     format!("{verdict}: {}{figures} ({pairs}).", judgement.reason)
 }

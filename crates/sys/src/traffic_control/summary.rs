@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use linerate_units::display;
+
 use super::commands;
 use super::record::{INGRESS, ObjectCategory, ROOT, TrafficControlObject, TrafficControlRecord};
 
@@ -69,8 +71,7 @@ fn describe_commands(value: &str) -> String {
         }
     }
     let kinds = if roots.is_empty() { String::new() } else { format!(" for {}", roots.join(" and ")) };
-    let number = value.lines().count();
-    format!("{number} {}{kinds}", if number == 1 { "command" } else { "commands" })
+    format!("{}{kinds}", display::counted(value.lines().count(), "command"))
 }
 
 /// Parts that were set up explicitly: below the interface's root, for received packets, and on its intermediate device.

@@ -7,6 +7,7 @@ use linerate_fleet::{FleetCost, SessionDirections, SessionStart, TestSession, Ti
 use linerate_history::utc_time;
 use linerate_report::text::wrap_text;
 use linerate_report::throughput_text::TextStyle;
+use linerate_units::display::counted;
 use linerate_units::{WallTime, display};
 
 /// Plan to show.
@@ -115,10 +116,6 @@ fn date_and_time(time: WallTime) -> String {
 /// Hours and minutes for what takes long.
 fn length(time: Duration) -> String {
     display::duration(Duration::from_secs(time.as_secs()))
-}
-
-pub(super) fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Number of copies on servers, at the beginning of a sentence.

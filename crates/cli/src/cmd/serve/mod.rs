@@ -303,7 +303,7 @@ fn summary(client: &str, start: &TestStart, report: &TestReport) -> String {
         }
     }
     if let Some(others @ 1..) = report.overlapping_tests {
-        let _ = write!(text, ", during {others} other test{}", if others == 1 { "" } else { "s" });
+        let _ = write!(text, ", during {}", display::counted(others, "other test"));
     }
     text
 }

@@ -238,8 +238,8 @@ fn tree(page: &mut PlanPage, plan: &ShaperPlan, direction: Direction) {
         page.paragraph(2, &format!("{leaves} such queues; a flow's addresses and ports select its queue"));
     }
     if !protocols.is_empty() {
-        let noun = if protocols.len() == 1 { "filter" } else { "filters" };
-        page.paragraph(2, &format!("{} {noun}, {}", protocols.len(), families(&protocols)));
+        let filters = display::counted(protocols.len(), "filter");
+        page.paragraph(2, &format!("{filters}, {}", families(&protocols)));
     }
 }
 

@@ -237,7 +237,7 @@ pub(crate) fn summary(flows: &FlowTable, rows: &[FlowRow<'_>], listing: bool, un
     let sum = |rate: fn(&linerate_model::flow::FlowChange) -> Option<BitRate>| -> BitRate {
         rows.iter().filter_map(|row| rate(row.flow.change.as_ref()?)).sum()
     };
-    let count = if rows.len() == 1 { "1 flow".to_owned() } else { format!("{} flows", rows.len()) };
+    let count = display::counted(rows.len(), "flow");
     if flows.intervals == 0 {
         return format!("{count}, first figures after the next sample");
     }

@@ -6,7 +6,7 @@ mod series;
 use core::time::Duration;
 use linerate_model::direction::Direction;
 
-use linerate_units::WallTime;
+use linerate_units::{WallTime, display};
 
 use super::{PhaseSpan, RunDocument, RunEnvironment, RunKind, RunResult, SCHEMA};
 use crate::nanoseconds;
@@ -73,9 +73,8 @@ fn phase(start: WallTime, run: &ThroughputRun) -> Option<PhaseSpan> {
         Direction::Up => "up",
         Direction::Down => "down",
     };
-    let noun = if run.streams.get() == 1 { "stream" } else { "streams" };
     Some(PhaseSpan {
-        name: format!("{direction}, {} {noun}", run.streams),
+        name: format!("{direction}, {}", display::counted(run.streams.get(), "stream")),
         start_ns: nanoseconds(counting),
         end_ns: nanoseconds(counting + last?),
     })

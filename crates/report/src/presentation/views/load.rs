@@ -7,6 +7,7 @@ use linerate_model::load::{CodepointDelay, DualQueue, LatencyClass};
 use linerate_model::load::{LatencyGrade, LoadDocument, LoadPhase, PhaseKind, ProbeClass, QueueHost};
 use linerate_model::path::PathHop;
 use linerate_model::summary::DurationDistribution;
+use linerate_units::display;
 
 use crate::presentation::quantity::as_f64;
 use crate::presentation::reasons::UnknownReasons;
@@ -179,8 +180,8 @@ fn goodput(document: &LoadDocument, reasons: UnknownReasons<'_>) -> Option<Repor
         );
     }
     let control = document.congestion_control.as_deref().unwrap_or("unknown congestion control");
-    let noun = if document.connections == 1 { "connection" } else { "connections" };
-    table.note = Some(format!("TCP, {} {noun} in each direction, {control}.", document.connections));
+    let connections = display::counted(document.connections, "connection");
+    table.note = Some(format!("TCP, {connections} in each direction, {control}."));
     table.non_empty()
 }
 

@@ -3,6 +3,7 @@
 use linerate_documents::rfc6349::{LoadedDirections, Rfc6349Document, TcpTest, WindowTest};
 use linerate_documents::run::FigureUnit;
 use linerate_model::direction::Direction;
+use linerate_units::display;
 
 use super::path;
 use crate::presentation::reasons::UnknownReasons;
@@ -36,8 +37,8 @@ const fn flows(flows: LoadedDirections) -> &'static str {
 }
 
 fn label(test: &TcpTest) -> String {
-    let noun = if test.connections == 1 { "connection" } else { "connections" };
-    format!("{}, {} {noun}, {}", direction_label(test.direction), test.connections, flows(test.flows))
+    let connections = display::counted(test.connections, "connection");
+    format!("{}, {connections}, {}", direction_label(test.direction), flows(test.flows))
 }
 
 /// Cell of `value`, or of the reason why the test does not know it.

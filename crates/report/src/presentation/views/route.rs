@@ -3,6 +3,7 @@
 use linerate_documents::run::FigureUnit;
 use linerate_model::path::PathDocument;
 use linerate_model::route::{HopAddress, HopReplies, MplsLabel, PathHop, RouteReport};
+use linerate_units::display;
 
 use crate::presentation::{BarChart, BarGroup, Chart, ChartPlot, Quantity, ReportTable, TableCell};
 use crate::sentence::route::remarks;
@@ -26,8 +27,7 @@ pub(super) fn table(document: &PathDocument) -> Option<ReportTable> {
 }
 
 fn note(hops: &[PathHop], route: &RouteReport) -> String {
-    let plural = |count: u64, noun: &str| if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") };
-    let (rounds, flows) = (plural(route.rounds, "round"), plural(route.flows.into(), "flow"));
+    let (rounds, flows) = (display::counted(route.rounds, "round"), display::counted(route.flows, "flow"));
     let mut parts = vec![format!("{rounds} of probes over {flows}. {LOSS_NOTE}")];
     parts.extend(remarks(hops, route));
     parts.join(" ")

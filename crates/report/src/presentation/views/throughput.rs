@@ -6,7 +6,7 @@ use linerate_documents::throughput::{SenderLimit, StreamResult, ThroughputDocume
 use linerate_model::limit::TransferLimit;
 use linerate_model::quic::QuicEnd;
 use linerate_model::summary::DurationDistribution;
-use linerate_units::Ratio;
+use linerate_units::{Ratio, display};
 
 use crate::presentation::{Presentation, Quantity, ReportTable, TableCell, direction_label};
 
@@ -39,8 +39,7 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, document: &Throughpu
 }
 
 fn label(run: &ThroughputTest) -> String {
-    let noun = if run.streams == 1 { "stream" } else { "streams" };
-    format!("{}, {} {noun}", direction_label(run.direction), run.streams)
+    format!("{}, {}", direction_label(run.direction), display::counted(run.streams, "stream"))
 }
 
 fn known(value: Option<Quantity>, reason: &str) -> TableCell {
@@ -177,14 +176,14 @@ fn quic_runs(document: &ThroughputDocument) -> Option<ReportTable> {
     let mut table = ReportTable::new("quic_runs", "Transfers over QUIC", &columns);
     for run in document.quic.iter().flat_map(|quic| &quic.runs) {
         let (sender, receiver) = (run.sender(), run.receiver());
-        let noun = if run.streams == 1 { "stream" } else { "streams" };
+        let streams = display::counted(run.streams, "stream");
         let cpu = |end: &QuicEnd| {
             known(end.processor_share().map(|share| Quantity::share(share.get())), "nothing was measured")
         };
         let goodput = run.rate().map(|rate| Quantity::bits_per_second(rate.bits_per_second()));
         let ending = if run.interrupted { ", cut short" } else { "" };
         table.push_row(
-            format!("{}, {} {noun}{ending}", direction_label(run.direction), run.streams),
+            format!("{}, {streams}{ending}", direction_label(run.direction)),
             vec![
                 known(goodput, "nothing was counted"),
                 known(sender.loss().map(|loss| Quantity::share(loss.get())), RECEIVER),

@@ -2,11 +2,12 @@
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::SegmentCount;
+use linerate_units::display::counted;
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
 use super::super::losses::MIN_RANDOM_SHARE;
-use super::super::text::{VerdictBuilder, counted, percent, verdict};
+use super::super::text::{VerdictBuilder, percent, verdict};
 
 /// Losses per episode from which they are bursts: lost one by one, some fall into the repair of others.
 const MIN_LOSSES_PER_EPISODE: f64 = 4.0;

@@ -1,11 +1,11 @@
 //! The kernel ran short of memory for TCP: a counter grew, packets were dropped, or it cut the window.
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
-use linerate_units::ByteCount;
+use linerate_units::{ByteCount, display};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
-use super::super::text::{VerdictBuilder, counted, size, time, verdict};
+use super::super::text::{VerdictBuilder, size, time, verdict};
 
 const MEMORY_COUNTERS: [&str; 5] =
     ["TcpExtTCPMemoryPressures", "TcpExtTCPAbortOnMemory", "TcpExtTCPRcvQDrop", "TcpExtPFMemallocDrop", PRUNED];
@@ -40,7 +40,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
             grown(name).into_iter().filter_map(move |(end, count)| Some((name, end, count.filter(|count| *count > 0)?)))
         })
         .map(|(name, end, count)| {
-            format!("{} {} at the {end}", name.trim_start_matches("TcpExt"), counted(count, "time"))
+            format!("{} {} at the {end}", name.trim_start_matches("TcpExt"), display::times(count))
         })
         .collect();
     if evidence.is_full() {

@@ -1,6 +1,7 @@
 //! Packets arrive out of order.
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
+use linerate_units::display;
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
@@ -29,9 +30,10 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         return None;
     }
     let text = format!(
-        "Packets arrive out of order ({} of the path's probes; TCP detected it {events} times and waits longer before \
+        "Packets arrive out of order ({} of the path's probes; TCP detected it {} and waits longer before \
             it marks one as lost).",
-        percent_of(share)
+        percent_of(share),
+        display::times(events)
     );
     Some(
         verdict(Cause::Reordering, Confidence::High, text)

@@ -10,10 +10,10 @@ use linerate_sys::file_lock;
 use linerate_sys::poll::{PollInterest, wait_for};
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::MonotonicTime;
+use linerate_units::display::counted;
 
 use super::finish;
 use super::options::RequiredServers;
-use crate::cmd::fleet::text;
 use crate::cmd::measurement::interrupts;
 use crate::console;
 use crate::exit::ExitStatus;
@@ -78,7 +78,7 @@ fn collect(arguments: &CollectArguments, interrupts: InterruptSignals) -> Result
     let end = arguments.duration.map(|duration| monotonic_now() + duration);
     let mut collection = ResultCollection { reader, file, interrupts, end, once: arguments.once, new: 0 };
     collection.run().map_err(|error| error.to_string())?;
-    let new = text::counted(collection.new, "new result");
+    let new = counted(collection.new, "new result");
     console::data(&format!("{new}; {} has {} in all.\n", path.display(), collection.file.count()));
     Ok(())
 }

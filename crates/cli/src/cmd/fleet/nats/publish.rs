@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use linerate_fleet::{FleetDescription, Timetable, fleet_cost};
 use linerate_nats::PreparedStorage;
 use linerate_report::text::wrap_text;
+use linerate_units::display::counted;
 
 use super::finish;
 use super::options::RequiredServers;
@@ -54,8 +55,8 @@ fn publish(arguments: &PublishArguments) -> Result<(), String> {
     let cost = fleet_cost(&timetable, &description);
     let extent = format!(
         "{}, {}",
-        text::counted(cost.hosts, "host"),
-        text::counted(timetable.sessions.len() + timetable.light.len(), "test")
+        counted(cost.hosts, "host"),
+        counted(timetable.sessions.len() + timetable.light.len(), "test")
     );
     let line = match old {
         Some(old) if old.text == text => {
@@ -76,7 +77,7 @@ fn publish(arguments: &PublishArguments) -> Result<(), String> {
 fn storage(prepared: &PreparedStorage) -> String {
     let made = match prepared.created.len() {
         0 => String::new(),
-        count => format!("Made {}. ", text::counted(count, "stream")),
+        count => format!("Made {}. ", counted(count, "stream")),
     };
     let copies = match (&prepared.refusal, prepared.replicas) {
         (Some(refusal), count) => format!(

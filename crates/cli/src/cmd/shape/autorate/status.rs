@@ -163,13 +163,13 @@ impl AutorateStatus {
             self.replaced
         ));
         for (state, count) in self.states.iter().filter(|(state, _)| *state != ControllerState::Running) {
-            lines.push(format!("  {}: {}", state_label(*state), times_text(*count)));
+            lines.push(format!("  {}: {}", state_label(*state), display::times(*count)));
         }
         let used = clock::process_cpu_time().total().saturating_sub(self.processor.total());
         let share = used.as_secs_f64() / time.as_secs_f64().max(1e-3) * 100.0;
         lines.push(format!(
             "  rates set {}, in {}; {share:.1} % of a processor in all, without `tc`",
-            times_text(self.changes),
+            display::times(self.changes),
             display::duration(self.changing)
         ));
         lines.join("\n") + "\n"
@@ -197,10 +197,6 @@ fn direction_text(name: &str, seen: &DirectionSummary, controller: &RateControll
 #[expect(clippy::cast_precision_loss, reason = "counts of log lines")]
 fn count(number: u64) -> f64 {
     number as f64
-}
-
-fn times_text(count: u64) -> String {
-    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 /// Formats a rate in Mbit/s without its unit.
