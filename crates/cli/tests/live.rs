@@ -57,6 +57,19 @@ impl TmuxTerminal {
         screen
     }
 
+    /// Waits for a whole picture for which `holds` is true; `part` names what that is about.
+    #[track_caller]
+    fn wait_for_picture(&self, size: (u16, u16), command: &str, part: &str, holds: impl Fn(&[String]) -> bool) {
+        let (mut screen, mut lacking) = (Vec::new(), Vec::new());
+        let came = eventually(LIMIT, || {
+            screen = self.screen();
+            lacking = lacking_parts(&screen, size, command);
+            lacking.extend((!holds(&screen)).then(|| part.to_owned()));
+            lacking.is_empty()
+        });
+        assert!(came, "the picture lacks {lacking:?}:\n{}", screen.join("\n"));
+    }
+
     /// Types a command line.
     fn start(&self, line: &str) {
         self.tmux(&["send-keys", "-l", line]);
@@ -113,21 +126,28 @@ fn line(command: &str, port: u16, more: &str) -> String {
     format!("clear; {program} --no-history {command} 127.0.0.1 -p {port} {more}")
 }
 
-/// A picture: its title, both charts with a curve, the limit, and the keys, all within the width.
-#[track_caller]
-fn assert_picture(screen: &[String], (width, height): (u16, u16), command: &str) {
-    let text = screen.join("\n");
-    assert!(screen[0].starts_with(&format!("linerate {command} 127.0.0.1, port ")), "{text}");
-    assert!(screen.len() <= usize::from(height), "{text}");
-    assert!(screen.iter().all(|line| line.chars().count() <= usize::from(width)), "{text}");
+/// Parts of a picture that the screen lacks: its title, both charts with a curve, the limit, and the keys, all within the width.
+fn lacking_parts(screen: &[String], (width, height): (u16, u16), command: &str) -> Vec<String> {
+    let mut lacking = Vec::new();
+    let mut expect = |holds: bool, part: &str| lacking.extend((!holds).then(|| part.to_owned()));
+    let title = format!("linerate {command} 127.0.0.1, port ");
+    expect(screen.first().is_some_and(|line| line.starts_with(&title)), &title);
+    expect(screen.len() <= usize::from(height), "its height");
+    expect(screen.iter().all(|line| line.chars().count() <= usize::from(width)), "its width");
+    expect(is_full_picture(screen), "rates, round-trip times and the remaining time");
+    let line_of = |part: &str| screen.iter().position(|line| line.starts_with(part));
     for part in ["Goodput", "Delay", "LIMITED BY", "q: stop, show the results   s: end this phase"] {
-        assert!(screen.iter().any(|line| line.starts_with(part)), "{part}:\n{text}");
+        expect(line_of(part).is_some(), part);
     }
     let is_curve = |character: char| ('\u{2801}'..='\u{28ff}').contains(&character) || character == '•';
-    let title = |name: &str| screen.iter().position(|line| line.starts_with(name)).expect("checked");
-    let has_curve = |from: usize, to: usize| screen[from + 1..to].iter().any(|line| line.contains(is_curve));
-    assert!(has_curve(title("Goodput"), title("Delay")), "{text}");
-    assert!(has_curve(title("Delay"), title("LIMITED BY")), "{text}");
+    // Below the title, which has a legend, and above the next part.
+    let has_curve = |title: &str, next: &str| {
+        let lines = line_of(title).zip(line_of(next)).and_then(|(title, next)| screen.get(title + 1..next));
+        lines.is_some_and(|lines| lines.iter().any(|line| line.contains(is_curve)))
+    };
+    expect(has_curve("Goodput", "Delay"), "a curve of the goodput");
+    expect(has_curve("Delay", "LIMITED BY"), "a curve of the delay");
+    lacking
 }
 
 fn is_full_picture(screen: &[String]) -> bool {
@@ -141,10 +161,8 @@ fn the_picture_fits_in_the_middle_of_a_run_at_every_size() {
     for size in [(120, 30), (80, 24), (60, 16)] {
         let terminal = TmuxTerminal::new(size);
         terminal.start(&line("test", server.port, "-P 1 -t 30s"));
-        let screen = terminal.wait_until("a picture", is_full_picture);
-        assert_picture(&screen, size, "test");
+        terminal.wait_for_picture(size, "test", "a limit", |screen| !screen.iter().any(|line| line == "LIMITED BY  -"));
         assert!(terminal.is_alternate());
-        assert!(!screen.iter().any(|line| line == "LIMITED BY  -"), "{screen:#?}");
         terminal.press("q");
         let (code, screen) = terminal.end();
         assert_eq!(code, "code=3", "{screen}");
@@ -175,19 +193,20 @@ fn the_load_goes_through_its_phases() {
     terminal.start(&line("load", server.port, "--phases down,up --idle 60s -t 60s"));
     terminal.wait_until("the idle phase", |screen| screen.get(2).is_some_and(|line| line.starts_with("idle  ")));
     terminal.wait_for("RTT ");
-    for (phase, next) in [("idle", "down"), ("down", "up")] {
-        // An end of the ramp begins the measured part, one of that part ends the phase.
-        let ended = eventually(LIMIT, || {
-            terminal.press("s");
-            terminal.screen().get(2).is_some_and(|line| line.starts_with(&format!("{next}  ")))
-        });
-        assert!(ended, "{phase}: {}", terminal.screen().join("\n"));
+    // An end of the ramp begins the measured part, one of that part ends the phase. Where the ramp ends by itself before the
+    // key is read, that ends the measured part: with a wait for a change after each key, at most one is too many, which
+    // ends the ramp of the upload.
+    let stage = |screen: &[String]| screen.get(2).map(|line| line.replace(|letter: char| letter.is_ascii_digit(), ""));
+    let mut before = stage(&terminal.screen());
+    while !before.as_ref().is_some_and(|stage| stage.starts_with("up  ")) {
+        terminal.press("s");
+        let screen = terminal.wait_until("the next part", |screen| stage(screen) != before);
+        before = stage(&screen);
     }
-    let screen = terminal.wait_until("an upload", |screen| {
-        is_full_picture(screen) && screen.iter().any(|line| line.starts_with("Goodput") && line.contains("↑ up "))
+    terminal.wait_for_picture((80, 24), "load", "an upload as the third phase", |screen| {
+        screen[1].starts_with("✓ idle   ✓ down   ▶ up")
+            && screen.iter().any(|line| line.starts_with("Goodput") && line.contains("↑ up "))
     });
-    assert_picture(&screen, (80, 24), "load");
-    assert!(screen[1].starts_with("✓ idle   ✓ down   ▶ up"), "{screen:#?}");
     terminal.press("q");
     let (code, screen) = terminal.end();
     assert_eq!(code, "code=3", "{screen}");
@@ -245,10 +264,9 @@ fn a_suspended_run_returns_the_terminal_and_takes_it_again() {
     terminal.start("fg");
     terminal.wait_until("the picture again", |screen| is_full_picture(screen) && terminal.is_alternate());
     terminal.tmux(&["resize-window", "-x", "100", "-y", "30"]);
-    let wide = terminal.wait_until("a larger picture", |screen| {
-        is_full_picture(screen) && screen.iter().any(|line| line.contains("  Phases"))
+    terminal.wait_for_picture((100, 30), "test", "its phases", |screen| {
+        screen.iter().any(|line| line.contains("  Phases"))
     });
-    assert_picture(&wide, (100, 30), "test");
     terminal.tmux(&["resize-window", "-x", "20", "-y", "8"]);
     terminal.wait_until("lines only", |screen| {
         screen.first().is_some_and(|line| line.chars().count() <= 20) && screen.iter().any(|line| line == "q: stop")
