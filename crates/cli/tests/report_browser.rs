@@ -15,15 +15,10 @@ use linerate_documents::label::LabelledDocument;
 use linerate_documents::run::RunDocument;
 use linerate_report::presentation::Quantity;
 
+use crate::support::Scratch;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("the target directory can be written");
-    folder
 }
 
 fn write_run(folder: &Path, name: &str, run: &RunDocument) -> PathBuf {
@@ -99,8 +94,9 @@ fn pages(folder: &Path) {
 
 #[test]
 fn the_page_works_in_a_browser() {
-    let pages_folder = folder("report-pages");
-    pages(&pages_folder);
+    let scratch = Scratch::new();
+    let pages_folder = scratch.folder();
+    pages(pages_folder);
     let tests = root().join("tests/browser");
     let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(in_path);
     let advice = "`packaging/prerequisites.sh test` installs what is missing";
@@ -108,7 +104,7 @@ fn the_page_works_in_a_browser() {
     assert!(tests.join("node_modules/playwright-core").is_dir(), "tests/browser has no node_modules: {advice}");
     let output = Command::new("node")
         .arg(tests.join("report.mjs"))
-        .arg(&pages_folder)
+        .arg(pages_folder)
         .args(std::env::var_os("LINERATE_SCREENSHOTS"))
         .env("CHROMIUM", chromium)
         .output()
@@ -125,42 +121,45 @@ fn in_path(program: &str) -> Option<PathBuf> {
 
 #[test]
 fn a_file_is_not_overwritten_without_force() {
-    let folder = folder("report-files");
-    write_run(&folder, "load", &runs::load(1));
-    succeeds(&report(&folder, &["load.json"]));
+    let scratch = Scratch::new();
+    let folder = scratch.folder();
+    write_run(folder, "load", &runs::load(1));
+    succeeds(&report(folder, &["load.json"]));
     let page = folder.join("linerate-report-load.html");
     assert!(fs::read_to_string(&page).expect("it is there").starts_with("<!doctype html>"));
     fs::write(&page, "mine").expect("writable");
-    assert!(fails(&report(&folder, &["load.json"])).contains("--force"));
+    assert!(fails(&report(folder, &["load.json"])).contains("--force"));
     assert_eq!(fs::read_to_string(&page).expect("still there"), "mine");
-    succeeds(&report(&folder, &["load.json", "--force"]));
+    succeeds(&report(folder, &["load.json", "--force"]));
     assert_ne!(fs::read_to_string(&page).expect("still there"), "mine");
 }
 
 #[test]
 fn other_formats_go_to_the_standard_output() {
-    let folder = folder("report-forms");
+    let scratch = Scratch::new();
+    let folder = scratch.folder();
     let run = runs::path();
-    write_run(&folder, "path", &run);
-    assert!(succeeds(&report(&folder, &["path.json", "--format", "text"])).contains("94.1 Mbit/s"));
-    assert!(succeeds(&report(&folder, &["path.json", "--format", "markdown"])).starts_with("# Path: "));
-    let json = succeeds(&report(&folder, &["path.json", "--format", "json"]));
+    write_run(folder, "path", &run);
+    assert!(succeeds(&report(folder, &["path.json", "--format", "text"])).contains("94.1 Mbit/s"));
+    assert!(succeeds(&report(folder, &["path.json", "--format", "markdown"])).starts_with("# Path: "));
+    let json = succeeds(&report(folder, &["path.json", "--format", "json"]));
     assert_eq!(serde_json::from_str::<RunDocument>(&json).expect("a run"), run);
     // Several runs are an array, which can be read again.
-    let json = succeeds(&report(&folder, &["path.json", "path.json", "--format", "json"]));
+    let json = succeeds(&report(folder, &["path.json", "path.json", "--format", "json"]));
     fs::write(folder.join("both.json"), json).expect("writable");
-    let text = succeeds(&report(&folder, &["both.json", "--format", "text"]));
+    let text = succeeds(&report(folder, &["both.json", "--format", "text"]));
     assert_eq!(text.matches("Path: fra.example.net").count(), 2);
 }
 
 #[test]
 fn invalid_runs_are_refused_with_a_remedy() {
-    let folder = folder("report-refusals");
+    let scratch = Scratch::new();
+    let folder = scratch.folder();
     fs::write(folder.join("broken.json"), "{\"schema\": 1}").expect("writable");
     fs::write(folder.join("newer.json"), "{\"schema\": 2}").expect("writable");
-    assert!(fails(&report(&folder, &["broken.json"])).contains("is not what a command of linerate prints"));
-    assert!(fails(&report(&folder, &["newer.json"])).contains("schema 2"));
-    assert!(fails(&report(&folder, &["nothing.json"])).contains("cannot read nothing.json"));
-    assert!(fails(&report(&folder, &["--compare", "broken.json"])).contains("two runs"));
-    fails(&report(&folder, &["17"]));
+    assert!(fails(&report(folder, &["broken.json"])).contains("is not what a command of linerate prints"));
+    assert!(fails(&report(folder, &["newer.json"])).contains("schema 2"));
+    assert!(fails(&report(folder, &["nothing.json"])).contains("cannot read nothing.json"));
+    assert!(fails(&report(folder, &["--compare", "broken.json"])).contains("two runs"));
+    fails(&report(folder, &["17"]));
 }

@@ -95,6 +95,11 @@ impl Scratch {
         Self(path)
     }
 
+    /// The directory itself.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.0
+    }
+
     /// Path of `name` in the directory, as text for an argument.
     pub(crate) fn path(&self, name: &str) -> String {
         self.0.join(name).to_str().expect("a path in UTF-8").to_owned()
