@@ -6,9 +6,11 @@ mod faulty_host;
 mod procedure;
 mod verdict;
 
+use core::num::NonZeroUsize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::sync::Mutex;
 
 use linerate_model::change::{ChangeTarget, DeviceAttribute, LinkAttribute};
 use linerate_sys::host_access::FakeHost;
@@ -175,8 +177,15 @@ fn every_target_with_every_fault_at_every_step() {
     let targets = targets();
     let kinds: BTreeSet<&str> = targets.iter().map(|tested| kind(&tested.target)).collect();
     assert_eq!(kinds.len(), 9, "{kinds:?}");
+    let waiting = Mutex::new(targets.iter());
+    let work = || {
+        let next = || waiting.lock().expect("no panic").next();
+        std::iter::from_fn(next).map(Tally::of).fold(Tally::default(), Tally::add)
+    };
+    // More threads than processors would leave no time for tests of other programs.
+    let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let tally = std::thread::scope(|scope| {
-        let running: Vec<_> = targets.iter().map(|tested| scope.spawn(|| Tally::of(tested))).collect();
+        let running: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         running.into_iter().map(|thread| thread.join().expect("no panic")).fold(Tally::default(), Tally::add)
     });
     let (cases, defects) = (tally.cases(), &tally.defects);
