@@ -71,6 +71,20 @@ fn losses_that_fall_into_the_repair_of_others_are_no_bursts() {
 }
 
 #[test]
+fn a_large_window_has_several_losses_by_chance() {
+    // 200 segments of 21,600 in 40 episodes: five in each, of which a window of 414 segments has 3.8 by chance.
+    let lossy = |in_flight: u64| {
+        changed(losing(0.02, 1), |o| {
+            o.sender.as_mut().expect("there").counters.clear();
+            counters(&mut o.sender, &[("TcpExtTCPSackRecovery", 40)]);
+            senders(o, |info| info.unacknowledged = Some(SegmentCount::new(in_flight / SEGMENT)));
+        })
+    };
+    assert!(causes(&lossy(60_000)).contains(&Cause::BurstyLoss));
+    assert!(!causes(&lossy(600_000)).contains(&Cause::BurstyLoss));
+}
+
+#[test]
 fn losses_as_frequent_as_the_paths_own_are_its_own_although_a_burst_lost_more() {
     // 40 losses of five segments in 21,600; of 5,000 packets below the capacity, 3 and 7 were lost: 13 and 30 of as many.
     let lossy = |below_capacity: f64| {
