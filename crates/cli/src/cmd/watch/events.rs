@@ -73,7 +73,10 @@ impl FlowEventTrace {
 }
 
 /// Busiest software interrupt and the drops of the host: `Host: CPU 1 34 % in NET_RX (eth0-rx-0); dropped: QDISC_DROP 20`.
+/// Software interrupts are traced for a part of the time: an interval may have none of it.
 pub(super) fn host_line(events: &IntervalEvents) -> String {
+    let is_traced = !events.host.missing.iter().any(|name| name.starts_with("irq/softirq"));
+    let untraced = || is_traced.then(|| "software interrupts not traced in this interval".to_owned());
     let busiest = events.host.softirqs.as_deref().and_then(<[SoftirqTime]>::first).and_then(|one| {
         let used = Ratio::of(Duration::from_nanos(one.time_ns).as_secs_f64(), events.elapsed.as_secs_f64())?;
         let device = one.interrupt.as_deref().map_or_else(String::new, |name| format!(" ({name})"));
@@ -83,7 +86,7 @@ pub(super) fn host_line(events: &IntervalEvents) -> String {
         let list: Vec<String> = drops.iter().take(MAX_REASONS).map(reason_text).collect();
         if list.is_empty() { "no drops".to_owned() } else { format!("dropped: {}", list.join(", ")) }
     });
-    let parts: Vec<String> = [busiest, drops].into_iter().flatten().collect();
+    let parts: Vec<String> = [busiest.or_else(untraced), drops].into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!("Host: {}", parts.join("; ")) }
 }
 

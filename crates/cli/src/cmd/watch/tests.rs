@@ -217,6 +217,12 @@ fn kernel_events_are_in_the_document_with_a_line_about_the_host() {
     assert_eq!((&flow["drops"]["QDISC_DROP"], &flow["retransmitted_by_timer"]), (&20.into(), &3.into()));
     let line = "Host: CPU 1 34.0 % in NET_RX (eth0-rx-0); dropped: QDISC_DROP 23";
     assert_eq!(super::events::host_line(&events), line);
+    let mut between_windows = events;
+    between_windows.host.softirqs = None;
+    let line = "Host: software interrupts not traced in this interval; dropped: QDISC_DROP 23";
+    assert_eq!(super::events::host_line(&between_windows), line);
+    between_windows.host.missing = vec!["irq/softirq_entry".to_owned(), "irq/softirq_exit".to_owned()];
+    assert_eq!(super::events::host_line(&between_windows), "Host: dropped: QDISC_DROP 23");
 }
 
 #[test]
