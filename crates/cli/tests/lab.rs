@@ -395,6 +395,39 @@ fn missing_ptrace_is_reported() {
     assert!(item.trim_start().starts_with("NO"), "{checked:#?}");
 }
 
+/// Reads both clocks in turn by the vDSO and by system calls, with sleeps, failed calls and other processes between, and looks
+/// at one until ticks have passed.
+const READ_CLOCKS: &str = "
+import ctypes, os, subprocess, time
+libc = ctypes.CDLL(None)
+class Time(ctypes.Structure):
+    _fields_ = [('seconds', ctypes.c_long), ('nanoseconds', ctypes.c_long)]
+def asked(clock):
+    read = Time()
+    assert libc.syscall(228, clock, ctypes.byref(read)) == 0
+    return read.seconds * 10**9 + read.nanoseconds
+between = [lambda: None, lambda: time.sleep(0.0007), lambda: os.path.exists('/none'), lambda: subprocess.run('true')]
+for clock in time.CLOCK_REALTIME, time.CLOCK_MONOTONIC:
+    times = []
+    for turn in range(40):
+        for read in time.clock_gettime_ns, asked:
+            times += [read(clock) for _ in range(1 + 7 * turn % 90)]
+            between[turn % 4]()
+    assert all(one < next for one, next in zip(times, times[1:])), [pair for pair in zip(times, times[1:]) if pair[0] >= pair[1]]
+    assert times[-1] - times[0] < 10**9, times[-1] - times[0]
+    end = time.clock_gettime_ns(clock) + 25 * 10**6
+    while time.clock_gettime_ns(clock) < end:
+        pass
+assert 1.7e9 < time.time() < 4e9 and abs(libc.time(None) - time.time()) < 2
+print(any('[clock]' in line for line in open('/proc/self/maps')))
+";
+
+#[test]
+fn a_clock_that_is_read_without_system_calls_agrees_with_the_kernels() {
+    let own = OwnPath::new(SHORT);
+    assert_eq!(lab(&own.file, &["python3", "-c", READ_CLOCKS]).stdout.trim(), "True");
+}
+
 #[test]
 fn the_other_back_end_works_where_the_kernel_has_netem() {
     let own = OwnPath::new(SHORT);

@@ -1,11 +1,13 @@
 //! Changes to the kernel's sources: small, each at a location found by its text.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use super::BuildEvent;
 use super::error::KernelError;
 use super::recipe::{CLOCK_CODE, HEADERS, HEADERS_RULE, SEED_CODE};
+use super::shared_clock;
 use super::workspace::BuildWorkspace;
 
 /// A change of one file.
@@ -18,9 +20,11 @@ struct SourceEdit {
     otherwise: &'static str,
 }
 
-enum EditChange {
+pub(super) enum EditChange {
     /// The text `anchor`, which must be there exactly once, becomes `by`.
     Replace { anchor: &'static str, by: &'static str },
+    /// `text` goes in front of the text `before`, which must be there exactly once.
+    Insert { before: &'static str, text: &'static str },
     /// As above, in the versions of the sources that have this text; the others need no change.
     Where { anchor: &'static str, by: &'static str },
     /// The text is added at the end.
@@ -136,7 +140,27 @@ pub(super) fn apply(tree: &Path, workshop: &mut BuildWorkspace<'_>) -> Result<Ve
             ))),
         }
     }
+    if share_clock(tree)? {
+        made.push(shared_clock::NAME.to_owned());
+    } else {
+        let text = format!("these sources lack the locations of {}: {}", shared_clock::NAME, shared_clock::OTHERWISE);
+        workshop.tell(&BuildEvent::Note(text));
+    }
     Ok(made)
+}
+
+/// Makes the changes of the clock that programs read without a system call; false when one cannot be made, and then none is.
+fn share_clock(tree: &Path) -> Result<bool, KernelError> {
+    let mut texts: BTreeMap<&str, String> = BTreeMap::new();
+    for (file, change) in &shared_clock::EDITS {
+        let read = || fs::read_to_string(tree.join(file)).unwrap_or_default();
+        let Some(text) = changed(texts.entry(file).or_insert_with(read), change) else { return Ok(false) };
+        texts.insert(file, text);
+    }
+    let (header, code) = shared_clock::HEADER;
+    texts.insert(header, code.to_owned());
+    texts.into_iter().try_for_each(|(file, text)| write(&tree.join(file), &text))?;
+    Ok(true)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), KernelError> {
@@ -153,12 +177,17 @@ fn changed(text: &str, change: &EditChange) -> Option<String> {
             let (before, after) = text.split_once(anchor)?;
             (!after.contains(anchor)).then(|| [before, by, after].concat())
         }
+        EditChange::Insert { before: anchor, text: more } => {
+            let (before, after) = text.split_once(anchor)?;
+            (!after.contains(anchor)).then(|| [before, more, anchor, after].concat())
+        }
         EditChange::Append(more) => (!text.is_empty()).then(|| [text, more].concat()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::workspace::tests::TestCache;
     use super::*;
 
     fn edit(name: &str, text: &str) -> Option<String> {
@@ -189,6 +218,36 @@ mod tests {
             text.contains("linerate_look());") && text.contains("\nstatic u64 timer_read(struct clocksource *cs)\n{\n")
         );
         assert_eq!(text.matches('{').count(), text.matches('}').count());
+    }
+
+    /// Tree in which each change of the shared clock finds its location.
+    fn tree(folder: &Path) {
+        for (file, change) in &shared_clock::EDITS {
+            let (EditChange::Insert { before: anchor, .. } | EditChange::Replace { anchor, .. }) = change else {
+                panic!("no location in {file}");
+            };
+            let path = folder.join(file);
+            let text = fs::read_to_string(&path).unwrap_or_default() + anchor + "\n";
+            write(&path, &text).expect("a file");
+        }
+    }
+
+    #[test]
+    fn the_clock_is_shared_by_all_parts_or_by_none() {
+        let cache = TestCache::new("shared-clock");
+        tree(&cache.0);
+        assert!(share_clock(&cache.0).expect("written"));
+        for (file, _) in &shared_clock::EDITS {
+            let text = fs::read_to_string(cache.0.join(file)).expect("there");
+            assert!(text.contains("linerate_"), "{file}: {text}");
+        }
+        assert!(cache.0.join("linerate/shared_clock.h").is_file());
+        let older = TestCache::new("no-shared-clock");
+        tree(&older.0);
+        write(&older.0.join("arch/x86/um/vdso/vma.c"), "extern unsigned long task_size;\n").expect("a file");
+        assert!(!share_clock(&older.0).expect("nothing written"));
+        let text = fs::read_to_string(older.0.join("arch/um/kernel/time.c")).expect("there");
+        assert!(!text.contains("linerate_settle") && !older.0.join("linerate/shared_clock.h").exists());
     }
 
     #[test]

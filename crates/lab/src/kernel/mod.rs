@@ -16,6 +16,7 @@ mod error;
 mod fragment;
 mod programs;
 mod recipe;
+mod shared_clock;
 mod source;
 mod version;
 mod workspace;

@@ -10,6 +10,13 @@ pub(super) const SEED_CODE: &str = include_str!("../../kernel/seed.c");
 /// Cost of reading the guest's clock: goes before `timer_read` in `arch/um/kernel/time.c`.
 pub(super) const CLOCK_CODE: &str = include_str!("../../kernel/clock.c");
 
+/// Clock that programs read without a system call: what its parts share, and what goes into `arch/um/kernel/time.c`,
+/// `arch/x86/um/vdso/vma.c` and `um_vdso.c`.
+pub(super) const CLOCK_HEADER: &str = include_str!("../../kernel/shared_clock.h");
+pub(super) const CLOCK_TIME_CODE: &str = include_str!("../../kernel/shared_clock_time.c");
+pub(super) const CLOCK_PAGE_CODE: &str = include_str!("../../kernel/shared_clock_page.c");
+pub(super) const CLOCK_VDSO_CODE: &str = include_str!("../../kernel/shared_clock_vdso.c");
+
 /// The most used headers.
 pub(super) const HEADERS: &str = include_str!("../../kernel/precompiled.h");
 
@@ -17,13 +24,15 @@ pub(super) const HEADERS: &str = include_str!("../../kernel/precompiled.h");
 pub(super) const HEADERS_RULE: &str = include_str!("../../kernel/precompiled.mk");
 
 /// Version of the procedure, incremented when something else changes the result: an edit, a variable of `make`.
-const PROCEDURE_VERSION: u64 = 2;
+const PROCEDURE_VERSION: u64 = 3;
 
 /// Identifies the recipe: 16 hexadecimal digits.
 #[must_use]
 pub fn hash() -> String {
-    let parts = [FRAGMENT, SEED_CODE, CLOCK_CODE, HEADERS, HEADERS_RULE].map(str::as_bytes);
-    format!("{:016x}", parts.into_iter().fold(fnv1a(BASIS, &PROCEDURE_VERSION.to_le_bytes()), fnv1a))
+    let clock = [CLOCK_CODE, CLOCK_HEADER, CLOCK_TIME_CODE, CLOCK_PAGE_CODE, CLOCK_VDSO_CODE];
+    let parts = [&[FRAGMENT, SEED_CODE, HEADERS, HEADERS_RULE][..], &clock].concat();
+    let parts = parts.into_iter().map(str::as_bytes);
+    format!("{:016x}", parts.fold(fnv1a(BASIS, &PROCEDURE_VERSION.to_le_bytes()), fnv1a))
 }
 
 const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
