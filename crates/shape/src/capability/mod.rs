@@ -1,10 +1,12 @@
 //! Kernel capabilities from probes, and the choice of a back end.
 
+mod batch;
 mod choice;
 mod probes;
 
 use std::collections::BTreeMap;
 
+pub use self::batch::ProbeBatch;
 pub use self::choice::{BackEndRejection, ChosenBackEnd, check_request, choose};
 pub use self::probes::{FeatureProbe, probes};
 

@@ -46,7 +46,7 @@ fn error_line(standard_error: &str) -> String {
 }
 
 /// Loopback interface, which exists in each fresh namespace with any kernel.
-const PROBE_DEVICE: &str = "lo";
+pub(super) const PROBE_DEVICE: &str = "lo";
 
 /// Device with two queues, as `cake_mq` needs.
 const MULTIQUEUE_DEVICE: &str = "queues0";
