@@ -134,7 +134,9 @@ impl WatchedSet {
         let set = store.get(id)?;
         let path = store.journal_file(id);
         let journal = File::open(&path).map_err(|cause| ChangeError::Journal { path, cause })?;
-        Ok(Self { journal, set, is_current: true, deadline: None })
+        // The trial that waits for this may be over, and its directory gone, before the first look at the lock.
+        let deadline = read_deadline(store, id);
+        Ok(Self { journal, set, is_current: true, deadline })
     }
 
     /// Reads the journal and the notes again; what cannot be read stays as it was.
@@ -190,7 +192,32 @@ impl Expiry {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::change::ChangePlan;
+    use linerate_sys::host_access::FakeHost;
+
     use super::*;
+    use crate::scratch::Scratch;
+    use crate::trial::{ChangeTrial, TrialOptions};
+
+    /// Else the process of a trial that was rolled back at once would be ended.
+    #[test]
+    fn the_deadline_outlives_its_note() {
+        let scratch = Scratch::new();
+        let (store, host) =
+            (ChangeStore::at(&scratch.path().join("state")), FakeHost::new(std::collections::BTreeMap::new()));
+        let options = TrialOptions {
+            purpose: "test".to_owned(),
+            linerate_version: "0.1.0".to_owned(),
+            guard: RollbackGuard::Unguarded,
+            time_limit: Duration::from_secs(60),
+        };
+        let plan = ChangePlan { made_at: linerate_sys::clock::realtime_now(), changes: Vec::new() };
+        let trial = ChangeTrial::begin(&store, &host, &plan, &options).expect("begun");
+        let mut watched = WatchedSet::open(&store, trial.id()).expect("recorded");
+        std::fs::remove_dir_all(store.set_directory(trial.id())).expect("there");
+        watched.refresh(&store);
+        assert_eq!(Expiry::default().next(monotonic_now(), watched.deadline), None);
+    }
 
     #[test]
     fn a_process_that_is_late_again_is_asked_again() {
