@@ -14,9 +14,9 @@ use crate::support::process::eventually;
 use crate::support::wire::{self, Listener, Served, Step, error, state};
 use crate::support::{FinishedChild, Process, Program, free_port};
 
-/// Largest memory of the client in KiB against any hostile server. In a test of a second it uses about 7 MiB of its own; pages
-/// of the program itself count, too, and are many without optimisation for size.
-const MEMORY_LIMIT: u64 = 32 << 10;
+/// Largest memory of the client in KiB against any hostile server, without the pages of the program. In a test of a second it
+/// uses about 7 MiB.
+const MEMORY_LIMIT: u64 = 16 << 10;
 
 /// Time in which a client ends after it has detected an error, including its start: less than its shortest time limit.
 const PROMPT: Duration = Duration::from_secs(9);
@@ -62,7 +62,7 @@ impl Attack {
         let id = client.id();
         let watcher = std::thread::spawn(move || {
             let mut peak = 0;
-            eventually(WATCH_LIMIT, || match wire::peak_memory(id) {
+            eventually(WATCH_LIMIT, || match wire::own_peak_memory(id) {
                 Some(now) => {
                     peak = now;
                     false

@@ -585,8 +585,17 @@ pub(crate) fn wait_until_read(process: u32, port: u16) {
 
 /// Largest resident memory of a running process in KiB (`VmHWM`, `proc_pid_status(5)`); `None` once it ended.
 pub(crate) fn peak_memory(process: u32) -> Option<u64> {
+    memory_figure(&std::fs::read_to_string(format!("/proc/{process}/status")).ok()?, "VmHWM:")
+}
+
+/// As [`peak_memory`], without the pages of the program, which are many without optimisation for size.
+pub(crate) fn own_peak_memory(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(memory_figure(&status, "VmHWM:")?.saturating_sub(memory_figure(&status, "RssFile:")?))
+}
+
+fn memory_figure(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().trim_end_matches(" kB").trim().parse().ok()
 }
 
