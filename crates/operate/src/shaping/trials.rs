@@ -41,7 +41,9 @@ fn run_probes(wanted: impl Iterator<Item = FeatureProbe>) -> Result<KernelCapabi
         None => in_namespace(|| run_each(&wanted)).map_err(failed)?,
     };
     let mut capabilities = KernelCapabilities::new(Some(linerate_sys::host::kernel_release()));
-    found.into_iter().for_each(|(probe, support)| capabilities.record(probe.feature, support));
+    for (probe, support) in found {
+        capabilities.record(probe.feature, support);
+    }
     Ok(capabilities)
 }
 
