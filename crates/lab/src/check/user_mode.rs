@@ -39,7 +39,7 @@ fn machine() -> CheckOutcome {
 }
 
 fn cached_kernel() -> CheckOutcome {
-    let build = "run `linerate lab kernel build`, which takes about three minutes";
+    let build = "run `linerate lab kernel build`, which takes about two minutes";
     match kernel::find() {
         Ok(Some(kernel)) => {
             CheckOutcome::works(format!("Linux {} in {}", kernel.metadata.version, kernel.path.display()))

@@ -24,9 +24,9 @@ const BUILD_IDENTITY: [(&str, &str); 4] = [
 ];
 
 /// Files in these directories begin with the compiled headers. Elsewhere some are confused by headers that they do not
-/// include, and most are too small to gain.
+/// include, and most are too small to gain; in Linux 7.0 and newer one of `kernel/sched` chooses what a header declares.
 const HEADER_FLAGS: &str = "NOSTDINC_FLAGS=-nostdinc $(if $(filter net fs mm kernel drivers ipc crypto,\
-                            $(firstword $(subst /, ,$(obj)))),-include $(srctree)/linerate/all.h)";
+                            $(firstword $(subst /, ,$(obj:kernel/sched=)))),-include $(srctree)/linerate/all.h)";
 
 /// Header of the sources that replaces one of the compiler's. Linux before 5.16 has the compiler's own, and other variables
 /// for the names of files.
@@ -90,11 +90,16 @@ pub(super) fn make(workshop: &mut BuildWorkspace<'_>, tree: &Path, jobs: NonZero
         workshop.tell(&BuildEvent::Note(text.to_owned()));
     }
     let task = task("compiling the kernel", tree, &arguments);
+    let compiled_headers = tree.join("linerate/all.h.gch");
     let mut files = FileCounter::default();
     let mut finished = compile(workshop, task, &mut files)?;
+    if finished.success && tree.join(OWN_COMPILER_HEADER).is_file() && !compiled_headers.is_file() {
+        let text = "the headers of these sources could not be compiled once for all files, so the build took longer";
+        workshop.tell(&BuildEvent::Note(text.to_owned()));
+    }
     // The compiled headers are known to suit the compilers and versions that were tried. With others, files that failed
     // with them are compiled again without them, and the others are kept.
-    if !finished.success && !finished.disk_is_full() && fs::remove_file(tree.join("linerate/all.h.gch")).is_ok() {
+    if !finished.success && !finished.disk_is_full() && fs::remove_file(&compiled_headers).is_ok() {
         let reason = finished.reasons().join(" / ");
         workshop
             .tell(&BuildEvent::Note(format!("continuing without precompiled headers, which takes longer: {reason}")));
@@ -198,13 +203,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn unsuitable_headers_are_given_up() {
-        let cache = TestCache::new("fallback");
-        let rules = "all:\n\t@echo '  CC      a.o'\n\t@test ! -e linerate/all.h.gch || \
-                     { echo 'a.c:1: error: swap'; false; }\n\t@touch linux\n";
-        let tree = tree_with(&cache, rules);
-        fs::write(tree.join("linerate/all.h.gch"), "").expect("writable");
+    /// Notes of a build in this tree that succeeds.
+    fn notes_of(cache: &TestCache, tree: &Path) -> Vec<String> {
         let mut notes = Vec::new();
         let mut listener = |event: &BuildEvent| {
             if let BuildEvent::Note(text) = event {
@@ -212,9 +212,30 @@ mod tests {
             }
         };
         let mut workshop = cache.open(&mut listener).expect("free");
-        let binary = make(&mut workshop, &tree, NonZeroUsize::MIN).expect("the second time");
+        let binary = make(&mut workshop, tree, NonZeroUsize::MIN).expect("at last");
         assert!(binary.exists());
         drop(workshop);
+        notes
+    }
+
+    #[test]
+    fn headers_that_cannot_be_compiled_are_reported() {
+        let cache = TestCache::new("headers");
+        let tree = tree_with(&cache, "all:\n\t@touch linux\n");
+        let notes = notes_of(&cache, &tree);
+        assert!(notes.len() == 1 && notes[0].contains("took longer"), "{notes:?}");
+        fs::write(tree.join("linerate/all.h.gch"), "").expect("writable");
+        assert_eq!(notes_of(&cache, &tree), Vec::<String>::new());
+    }
+
+    #[test]
+    fn unsuitable_headers_are_given_up() {
+        let cache = TestCache::new("fallback");
+        let rules = "all:\n\t@echo '  CC      a.o'\n\t@test ! -e linerate/all.h.gch || \
+                     { echo 'a.c:1: error: swap'; false; }\n\t@touch linux\n";
+        let tree = tree_with(&cache, rules);
+        fs::write(tree.join("linerate/all.h.gch"), "").expect("writable");
+        let notes = notes_of(&cache, &tree);
         assert_eq!(notes.len(), 1);
         assert!(notes[0].contains("a.c:1: error: swap"), "{notes:?}");
     }

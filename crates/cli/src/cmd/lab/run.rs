@@ -381,7 +381,7 @@ fn built_kernel(found: Result<Option<CachedKernel>, KernelError>) -> Result<Path
         Ok(None) => Err(unable(
             "the lab's kernel does not exist",
             Some(
-                "`linerate lab kernel build` builds it in about three minutes; `linerate lab check` lists its \
+                "`linerate lab kernel build` builds it in about two minutes; `linerate lab check` lists its \
                  requirements",
             ),
         )),
