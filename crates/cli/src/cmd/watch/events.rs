@@ -76,8 +76,12 @@ impl FlowEventTrace {
 /// Software interrupts are traced for a part of the time: an interval may have none of it.
 pub(super) fn host_line(events: &IntervalEvents) -> String {
     let is_traced = !events.host.missing.iter().any(|name| name.starts_with("irq/softirq"));
-    let untraced = || is_traced.then(|| "software interrupts not traced in this interval".to_owned());
-    let busiest = events.host.softirqs.as_deref().and_then(<[SoftirqTime]>::first).and_then(|one| {
+    let softirqs = events.host.softirqs.as_deref();
+    let untraced = || {
+        let text = softirqs.map_or("software interrupts not traced in this interval", |_| "no software interrupts");
+        is_traced.then(|| text.to_owned())
+    };
+    let busiest = softirqs.and_then(<[SoftirqTime]>::first).and_then(|one| {
         let used = Ratio::of(Duration::from_nanos(one.time_ns).as_secs_f64(), events.elapsed.as_secs_f64())?;
         let device = one.interrupt.as_deref().map_or_else(String::new, |name| format!(" ({name})"));
         Some(format!("CPU {} {} in {}{device}", one.processor, display::percent(used), one.vector))

@@ -221,6 +221,10 @@ fn kernel_events_are_in_the_document_with_a_line_about_the_host() {
     between_windows.host.softirqs = None;
     let line = "Host: software interrupts not traced in this interval; dropped: QDISC_DROP 23";
     assert_eq!(super::events::host_line(&between_windows), line);
+    between_windows.host.softirqs = Some(Vec::new());
+    let line = "Host: no software interrupts; dropped: QDISC_DROP 23";
+    assert_eq!(super::events::host_line(&between_windows), line);
+    between_windows.host.softirqs = None;
     between_windows.host.missing = vec!["irq/softirq_entry".to_owned(), "irq/softirq_exit".to_owned()];
     assert_eq!(super::events::host_line(&between_windows), "Host: dropped: QDISC_DROP 23");
 }
