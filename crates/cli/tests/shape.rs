@@ -303,6 +303,31 @@ fn filters_of_an_older_tc_are_read() {
     older(&["line0", "status"]).expect_code(1);
 }
 
+/// One that ends at an option that it does not understand, which is how `invarg` of iproute2 answers, executes a part of a batch.
+#[test]
+fn features_are_probed_by_one_tc_or_one_by_one() {
+    let host = Host::new();
+    let actual = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").expect("set"));
+    let plan = |batches: &str| {
+        let script = format!(
+            "#!/bin/sh\necho call >>\"$CALLS\"\nexport PATH=\"$ACTUAL\"\ncase \"$*\" in *-force*) {batches} ;; esac\nexec tc \"$@\"\n"
+        );
+        host.state.script("tc", script);
+        host.state.file("calls", "");
+        let mut command = host.command(&["line0", "--up", "20M", "--down", "80M", "--dry-run", "--json"]);
+        command.env("PATH", format!("{}:{actual}", host.state.path(""))).env("ACTUAL", &actual);
+        command.env("CALLS", host.state.path("calls"));
+        let plan = run(command, LIMIT).expect_code(0).json();
+        let calls = std::fs::read_to_string(host.state.path("calls")).expect("written").lines().count();
+        (plan["back_end"].clone(), plan["steps"].clone(), calls)
+    };
+    let (back_end, steps, calls) = plan("");
+    assert!(calls < 15, "{calls} processes of tc");
+    let (of_others, steps_of_others, more_calls) = plan("head -n 20 | tc \"$@\"; exit 255");
+    assert!(more_calls > calls + 50, "{more_calls} processes of tc");
+    assert_eq!((back_end, steps), (of_others, steps_of_others));
+}
+
 /// A veth reports 10 Gbit/s.
 #[test]
 fn a_rate_above_the_links_is_noted() {

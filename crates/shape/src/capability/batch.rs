@@ -67,7 +67,7 @@ mod tests {
     use super::super::{KernelFeature, probes};
     use super::*;
 
-    /// Output of iproute2 6.1 on Linux 6.18, with line numbers of its own.
+    /// Answers as iproute2 6.1 writes them on Linux 6.18, with names in place of some numbers of lines.
     const SAID: &str = "Error: Exclusivity flag on, cannot modify.\nCommand failed -:2\n\
         Error: TC classifier not found.\nWe have an error talking to the kernel\nCommand failed -:FW\n\
         Error: Specified qdisc kind is unknown.\nCommand failed -:CAKE\n\
