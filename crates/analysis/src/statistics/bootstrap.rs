@@ -53,13 +53,13 @@ impl<Q: StatisticalQuantity> BlockSample<Q> {
     #[must_use]
     pub fn estimate(&self, statistic: SampleStatistic, bootstrap: &BootstrapSettings) -> Option<IntervalEstimate<Q>> {
         let value = self.number(statistic)?;
-        let (mut random, mut space) = (SeededRandom::new(bootstrap.seed), Vec::new());
+        let (mut random, mut resampler) = (SeededRandom::new(bootstrap.seed), self.resampler(statistic));
         let per_value = self.blocks_per_independent_value();
         let widening = per_value.sqrt();
         let interval = (self.blocks() >= MIN_BLOCKS)
             .then(|| {
                 let effective = self.effective_blocks(per_value);
-                bootstrap.ends(effective, || self.resampled(statistic, &mut random, &mut space))
+                bootstrap.ends(effective, || resampler.draw(&mut random))
             })
             .flatten()
             .map(|(low, high)| ConfidenceInterval {

@@ -94,10 +94,11 @@ pub fn compare<Q: StatisticalQuantity>(
 ) -> Option<SampleComparison<Q>> {
     let values = (before.number(statistic)?, after.number(statistic)?);
     let fewest = before.blocks().min(after.blocks());
-    let (mut random, mut space) = (SeededRandom::new(bootstrap.seed), Vec::new());
+    let mut random = SeededRandom::new(bootstrap.seed);
+    let (mut first, mut second) = (before.resampler(statistic), after.resampler(statistic));
     let mut draw = || {
-        let first = before.resampled(statistic, &mut random, &mut space);
-        after.resampled(statistic, &mut random, &mut space) - first
+        let before = first.draw(&mut random);
+        second.draw(&mut random) - before
     };
     let interval = (fewest >= MIN_BLOCKS).then(|| bootstrap.ends(fewest, &mut draw)).flatten();
     Some(SampleComparison::of(values, interval, bootstrap.confidence, margin))

@@ -23,6 +23,7 @@ mod fairness;
 mod holm;
 mod quantity;
 mod random;
+mod resampling;
 mod sample;
 mod special;
 mod summary;

@@ -2,8 +2,9 @@ use core::time::Duration;
 
 use linerate_units::{MonotonicTime, Ratio};
 
+use super::StatisticalQuantity;
+use super::resampling::BlockResampler;
 use super::summary::{mean, rank_of};
-use super::{SeededRandom, StatisticalQuantity};
 
 /// Default length of a block of time: longer than the round trips and the reactions of congestion control that
 /// correlate neighbouring values on most paths.
@@ -21,13 +22,18 @@ pub enum SampleStatistic {
 }
 
 impl SampleStatistic {
+    /// Share of its percentile; `None` for the mean.
+    pub(super) fn share(self) -> Option<f64> {
+        match self {
+            Self::Mean => None,
+            Self::Median => Some(0.5),
+            Self::Percentile(share) => Some(share.get()),
+        }
+    }
+
     /// Computes the statistic of numbers, which are sorted as far as needed; zero without numbers.
     pub(super) fn of(self, numbers: &mut [f64]) -> f64 {
-        let share = match self {
-            Self::Mean => return mean(numbers),
-            Self::Median => 0.5,
-            Self::Percentile(share) => share.get(),
-        };
+        let Some(share) = self.share() else { return mean(numbers) };
         if numbers.is_empty() {
             return 0.0;
         }
@@ -107,13 +113,9 @@ impl<Q: StatisticalQuantity> BlockSample<Q> {
         (!all.is_empty()).then(|| statistic.of(&mut all))
     }
 
-    /// Statistic of as many blocks as there are, drawn with replacement.
-    pub(super) fn resampled(&self, statistic: SampleStatistic, random: &mut SeededRandom, space: &mut Vec<f64>) -> f64 {
-        space.clear();
-        for _ in 0..self.blocks.len() {
-            space.extend_from_slice(&self.blocks[random.below(self.blocks.len())]);
-        }
-        statistic.of(space)
+    /// Source of statistics of as many blocks as there are, drawn with replacement.
+    pub(super) fn resampler(&self, statistic: SampleStatistic) -> BlockResampler {
+        BlockResampler::new(&self.blocks, statistic)
     }
 }
 
