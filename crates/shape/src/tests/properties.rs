@@ -1,5 +1,7 @@
 //! Properties of the figures over all links.
 
+use std::collections::BTreeSet;
+
 use linerate_model::direction::Direction;
 use linerate_units::{BitRate, ByteCount, Mtu};
 use proptest::prelude::*;
@@ -43,7 +45,7 @@ fn number(options: &[String], key: &str) -> Option<u64> {
     options.windows(2).find(|pair| pair[0] == key)?[1].parse().ok()
 }
 
-fn check_class(line: &AccessLink, plan: &ShaperPlan, class: &PlannedClass, of: Direction) -> Result<(), TestCaseError> {
+fn check_class(line: &AccessLink, class: &PlannedClass, of: Direction) -> Result<(), TestCaseError> {
     let whole = line.rate(of).expect("a rate").bits_per_second();
     let (rate, ceiling) = (class.rate.bits_per_second(), class.ceiling.expect("stated").bits_per_second());
     prop_assert!(rate >= 8.0 && rate <= ceiling && ceiling <= whole, "{class:?}");
@@ -57,11 +59,17 @@ fn check_class(line: &AccessLink, plan: &ShaperPlan, class: &PlannedClass, of: D
         let small = key == "burst" && [0x10, 0x22].map(|minor| QdiscHandle::class(1, minor)).contains(&class.handle);
         prop_assert!(!small || burst >= frame && burst >= line.full_packet().get(), "{class:?}");
     }
-    // Inner classes borrow for their leaves: the leaves have guaranteed rates, together at most the link's.
-    let inner = |of: &PlannedClass| plan.classes().any(|one| one.device == of.device && one.parent == of.handle);
-    let leaves = || plan.classes().filter(|one| one.device == class.device && !inner(one));
-    let sum: f64 = leaves().map(|one| one.rate.bits_per_second()).sum();
-    prop_assert!(sum <= whole, "leaves on {} have {sum} of {whole}", class.device);
+    Ok(())
+}
+
+/// Inner classes borrow for their leaves: the leaves have guaranteed rates, together at most the link's.
+fn check_leaves(line: &AccessLink, plan: &ShaperPlan, device: &str, of: Direction) -> Result<(), TestCaseError> {
+    let classes: Vec<&PlannedClass> = plan.classes().filter(|one| one.device == device).collect();
+    let is_inner = |of: &PlannedClass| classes.iter().any(|one| one.parent == of.handle);
+    let leaves = classes.iter().filter(|one| !is_inner(one));
+    let sum: f64 = leaves.map(|one| one.rate.bits_per_second()).sum();
+    let whole = line.rate(of).expect("a rate").bits_per_second();
+    prop_assert!(sum <= whole, "leaves on {} have {sum} of {whole}", device);
     Ok(())
 }
 
@@ -72,7 +80,12 @@ proptest! {
             let plan = plan(back_end, &line);
             for class in plan.classes() {
                 let of = if class.device == "eth0" { Direction::Up } else { Direction::Down };
-                check_class(&line, &plan, class, of)?;
+                check_class(&line, class, of)?;
+            }
+            let devices: BTreeSet<&str> = plan.classes().map(|class| class.device.as_str()).collect();
+            for device in devices {
+                let of = if device == "eth0" { Direction::Up } else { Direction::Down };
+                check_leaves(&line, &plan, device, of)?;
             }
             for one in plan.disciplines() {
                 let of = if one.device == "eth0" { Direction::Up } else { Direction::Down };
