@@ -237,11 +237,11 @@ fn a_hanging_guest_is_queried_for_the_process_and_ended() {
         let answers = FakeKernel::new("hear; say running; sleep 1000");
         let error = answers.run(containment, limit).0.expect_err("it hangs").to_string();
         let (seconds, rest) = silence(&error);
-        assert!(seconds >= 3 && rest == "; running: 71 sh -c while :; do :; done", "{error}");
+        assert!((3..30).contains(&seconds) && rest == "; running: 71 sh -c while :; do :; done", "{error}");
         let silent = FakeKernel::new("sleep 1000");
         let error = silent.run(containment, limit).0.expect_err("it hangs").to_string();
         let (seconds, rest) = silence(&error);
-        assert!(seconds >= 8 && rest == ", and does not answer", "{error}");
+        assert!((8..30).contains(&seconds) && rest == ", and does not answer", "{error}");
         expect_nothing_left(&answers.folder, "after an answer");
         expect_nothing_left(&silent.folder, "after silence");
     }

@@ -4,7 +4,7 @@ use super::{SampleStatistic, SeededRandom};
 /// Statistic of blocks drawn with replacement from a sample, as many as it has.
 ///
 /// The values are sorted once: a draw counts how often each block is in it, and passes over the values in their order until
-/// as many as its rank asks for are counted. To gather and select the values of each draw took five to ten times as long.
+/// as many as its rank asks for are counted. To gather and select the values of each draw takes several times as long.
 pub(super) struct BlockResampler {
     method: ResamplingMethod,
     /// Number of values of each block.
