@@ -16,7 +16,7 @@ use linerate_wire::error::{self, ErrorCode};
 use linerate_wire::state::ControlState;
 
 use super::handshakes::HandshakeGate;
-use super::inbox::{SessionInbox, SessionMessage};
+use super::inbox::{AcceptedStream, ConnectionNumber, SessionInbox, SessionMessage};
 use super::registry::{SessionRegistry, StreamOwner};
 use super::session::{AdmittedClient, SessionStart};
 use super::tcp_turns::WindowSteering;
@@ -105,6 +105,7 @@ pub(super) fn run(server: &Server, stop: Option<&InterruptSignals>, observer: &d
             observer,
             scope,
             unknown: VecDeque::new(),
+            accepted: 0,
             queued: VecDeque::new(),
             udp: UdpHub::new(Arc::clone(&server.options), server.address),
             steering: None,
@@ -168,6 +169,8 @@ struct ConnectionAcceptor<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     /// In order of arrival.
     unknown: VecDeque<PendingConnection>,
+    /// Number of connections accepted so far.
+    accepted: u64,
     queued: VecDeque<QueuedClient>,
     udp: UdpHub,
     /// Clients that get the listener for windows.
@@ -339,10 +342,11 @@ impl ConnectionAcceptor<'_, '_> {
         if self.unknown.len() >= self.server.limits.waiting {
             self.drop_pending();
         }
-        self.read_previous(net::canonical(peer).ip());
         let deadline = clock::monotonic_now() + COOKIE_TIMEOUT;
         // The cookie has nearly always arrived already.
-        self.read_cookie(PendingConnection::new(control, peer, deadline));
+        let number = ConnectionNumber(self.accepted);
+        self.accepted += 1;
+        self.read_cookie(PendingConnection::new(number, control, peer, deadline));
     }
 
     fn drop_pending(&mut self) {
@@ -399,7 +403,7 @@ impl ConnectionAcceptor<'_, '_> {
                     StreamOwner::Session(inbox) => {
                         // Before the test can start: later connections of this client have no window.
                         self.begin_tcp_turns(clock::monotonic_now());
-                        hand_over(unknown.control, &inbox);
+                        hand_over(unknown.number, unknown.control, &inbox);
                     }
                     StreamOwner::Stranger => {}
                     // Its session is over, or expects no more: the connection is unwanted.
@@ -409,16 +413,6 @@ impl ConnectionAcceptor<'_, '_> {
                     StreamOwner::NoSession => self.new_client(unknown.control, unknown.peer, cookie),
                 }
             }
-        }
-    }
-
-    /// Reads the cookie of the connection that a client has opened before its next one. It has sent it before, but perhaps after
-    /// the acceptor has looked for it: the order in which the streams of a test are known decides which of them send.
-    fn read_previous(&mut self, client: IpAddr) {
-        let is_previous = |unknown: &PendingConnection| unknown.held_until.is_none() && unknown.client() == client;
-        let previous = self.unknown.iter().rposition(is_previous);
-        if let Some(previous) = previous.and_then(|position| self.unknown.remove(position)) {
-            self.read_cookie(previous);
         }
     }
 
@@ -560,16 +554,15 @@ impl ConnectionAcceptor<'_, '_> {
     }
 }
 
-fn hand_over(control: ControlConnection, inbox: &SessionInbox) {
-    let message = if control.tls_use() == Some(ConnectionUse::Secured) {
+fn hand_over(number: ConnectionNumber, control: ControlConnection, inbox: &SessionInbox) {
+    let (stream, cipher) = if control.tls_use() == Some(ConnectionUse::Secured) {
         let Some((stream, cipher)) = control.into_secured() else { return };
-        stream.set_nonblocking(false).map(|()| SessionMessage::Secured(stream, Box::new(cipher)))
+        (stream, Some(Box::new(cipher)))
     } else {
-        let stream = control.into_stream();
-        stream.set_nonblocking(false).map(|()| SessionMessage::Tcp(stream))
+        (control.into_stream(), None)
     };
-    if let Ok(message) = message {
-        inbox.deliver(message);
+    if stream.set_nonblocking(false).is_ok() {
+        inbox.deliver(SessionMessage::Tcp(AcceptedStream { number, stream, cipher }));
     }
 }
 

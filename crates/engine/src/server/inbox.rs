@@ -14,13 +14,25 @@ use super::registry::lock;
 use crate::resources::ClientNetwork;
 use crate::tls::DataCipher;
 
+/// Number of a TCP connection in the order in which the server has accepted them. Cookies may be read in another one: that of
+/// an earlier connection can be lost and sent again, or wait for its handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ConnectionNumber(pub(super) u64);
+
+/// A TCP stream whose cookie has been read.
+#[derive(Debug)]
+pub(super) struct AcceptedStream {
+    pub(super) number: ConnectionNumber,
+    pub(super) stream: TcpStream,
+    /// Encryption of its data (`--tls-data`).
+    pub(super) cipher: Option<Box<DataCipher>>,
+}
+
 /// Message to a session.
 #[derive(Debug)]
 pub(super) enum SessionMessage {
-    /// A TCP stream whose cookie has been read.
-    Tcp(TcpStream),
-    /// The same, with the encryption of its data (`--tls-data`).
-    Secured(TcpStream, Box<DataCipher>),
+    /// A TCP stream.
+    Tcp(AcceptedStream),
     /// A UDP stream, connected to its client, already answered.
     Udp(UdpSocket),
     /// The session may now let its client open its streams.
@@ -81,7 +93,9 @@ impl SessionInbox {
     /// Adds a message, and wakes the session.
     pub(super) fn deliver(&self, arrived: SessionMessage) {
         let arrived = match (arrived, lock(&self.connections).as_ref()) {
-            (SessionMessage::Tcp(stream), Some(connections)) => return connections.push(stream),
+            (SessionMessage::Tcp(AcceptedStream { stream, cipher: None, .. }), Some(connections)) => {
+                return connections.push(stream);
+            }
             (other, _) => other,
         };
         lock(&self.queue).push_back(arrived);

@@ -1,6 +1,6 @@
 //! A session waiting for its client's data streams.
 
-use std::net::{TcpStream, UdpSocket};
+use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 
 use linerate_model::parameters::{TestDirection, TestParameters, TestProtocol};
@@ -9,12 +9,12 @@ use linerate_sys::options;
 use linerate_units::ByteCount;
 use linerate_wire::error::ErrorCode;
 
+use super::inbox::{AcceptedStream, ConnectionNumber};
 use crate::client::setup::{describe, setup_error};
 use crate::error::{Error, Result};
 use crate::reservoir::SERVER_SAMPLES;
 use crate::resources::STREAM_MEMORY;
 use crate::stream::{ConnectedStream, FIRST_MESSAGES, FIRST_RECEIVE_BUFFER, MESSAGE};
-use crate::tls::DataCipher;
 
 /// Memory of a stream's encryption: a block as records, and two records on their way to the payload.
 const CIPHER_MEMORY: ByteCount = ByteCount::from_kibibytes(192);
@@ -39,10 +39,10 @@ pub(super) fn first_memory(parameters: &TestParameters, reads_file: bool) -> Byt
         + (STREAM_MEMORY + of_receiver) * receivers
 }
 
-/// Streams accepted so far.
+/// Streams accepted so far, in the order in which their connections were accepted.
 #[derive(Debug, Default)]
 pub(super) struct AcceptedStreams {
-    streams: Vec<ConnectedStream>,
+    streams: Vec<(ConnectionNumber, ConnectedStream)>,
 }
 
 /// Role of the server on its `index`-th stream: with `--bidir`, the client's first half sends to it.
@@ -56,60 +56,43 @@ fn role_of(parameters: &TestParameters, index: usize) -> StreamRole {
 
 impl AcceptedStreams {
     /// Adds a TCP stream.
-    pub(super) fn add_tcp(
-        &mut self,
-        parameters: &TestParameters,
-        stream: TcpStream,
-        cipher: Option<Box<DataCipher>>,
-    ) -> Result<()> {
+    pub(super) fn add_tcp(&mut self, parameters: &TestParameters, accepted: AcceptedStream) -> Result<()> {
+        let AcceptedStream { number, stream, cipher } = accepted;
         // A client does not choose for each stream: none of them can be made to go on in clear text.
         if cipher.is_some() != parameters.tls_data {
             let detail = "the client's data connections are not encrypted as its parameters have it (--tls-data)";
             return Err(Error::new(ErrorCode::INIT_STREAM).with_detail(detail));
         }
-        let role = role_of(parameters, self.streams.len());
-        let failed = |cause: linerate_sys::Error| setup_error(&cause, ErrorCode::INIT_STREAM);
         if let Some(window) = parameters.window {
             set_window(&stream, window)?;
         }
         // It was a control connection until its cookie was known. Without delay, each write would end in a small segment.
-        options::set_no_delay(&stream, parameters.no_delay).map_err(failed)?;
-        if let (Some(rate), StreamRole::Sender) = (parameters.fq_rate, role) {
-            options::set_max_pacing_rate(&stream, rate).map_err(failed)?;
-        }
+        options::set_no_delay(&stream, parameters.no_delay)
+            .map_err(|cause| setup_error(&cause, ErrorCode::INIT_STREAM))?;
         if let Some(name) = &parameters.congestion {
             // As iperf3: a server without the algorithm goes on with its own, and reports it in the results.
             let _ = options::set_congestion(&stream, name);
         }
-        self.add(parameters, OwnedFd::from(stream), role)?;
-        if let (Some(stream), Some(cipher)) = (self.streams.last_mut(), cipher) {
+        let mut stream = connected(parameters, OwnedFd::from(stream))?;
+        if let Some(cipher) = cipher {
             stream.encrypt(cipher);
         }
+        let position = self.streams.partition_point(|(earlier, _)| *earlier <= number);
+        self.streams.insert(position, (number, stream));
         Ok(())
     }
 
-    /// Adds a UDP stream.
+    /// Adds a UDP stream: the client opens the next one after the answer to this one.
     pub(super) fn add_udp(&mut self, parameters: &TestParameters, socket: UdpSocket) -> Result<()> {
-        let role = role_of(parameters, self.streams.len());
-        let failed = |cause: linerate_sys::Error| setup_error(&cause, ErrorCode::INIT_STREAM);
         if let Some(window) = parameters.window {
             set_window(&socket, window)?;
-        }
-        if let (Some(rate), StreamRole::Sender) = (parameters.fq_rate, role) {
-            options::set_max_pacing_rate(&socket, rate).map_err(failed)?;
         }
         if parameters.dont_fragment {
             let _ = options::set_dont_fragment(&socket);
         }
-        self.add(parameters, OwnedFd::from(socket), role)
-    }
-
-    fn add(&mut self, parameters: &TestParameters, socket: OwnedFd, role: StreamRole) -> Result<()> {
-        if parameters.type_of_service.get() != 0 {
-            options::set_type_of_service(&socket, parameters.type_of_service)
-                .map_err(|cause| setup_error(&cause, ErrorCode::INIT_STREAM))?;
-        }
-        self.streams.push(describe(socket, StreamId::nth(self.streams.len()), role)?);
+        let stream = connected(parameters, OwnedFd::from(socket))?;
+        let number = self.streams.last().map_or(0, |(ConnectionNumber(number), _)| number + 1);
+        self.streams.push((ConnectionNumber(number), stream));
         Ok(())
     }
 
@@ -118,9 +101,31 @@ impl AcceptedStreams {
         self.streams.len() >= parameters.total_streams().to_usize()
     }
 
-    pub(super) fn into_streams(self) -> Vec<ConnectedStream> {
-        self.streams
+    /// Gives the streams their numbers and roles, once all have arrived.
+    pub(super) fn assign_roles(&mut self, parameters: &TestParameters) -> Result<()> {
+        for (index, (_, stream)) in self.streams.iter_mut().enumerate() {
+            let role = role_of(parameters, index);
+            (stream.description.id, stream.description.role) = (StreamId::nth(index), role);
+            if let (Some(rate), StreamRole::Sender) = (parameters.fq_rate, role) {
+                options::set_max_pacing_rate(stream, rate)
+                    .map_err(|cause| setup_error(&cause, ErrorCode::INIT_STREAM))?;
+            }
+        }
+        Ok(())
     }
+
+    pub(super) fn into_streams(self) -> Vec<ConnectedStream> {
+        self.streams.into_iter().map(|(_, stream)| stream).collect()
+    }
+}
+
+/// Stream of a socket; its number and role follow when all have arrived.
+fn connected(parameters: &TestParameters, socket: OwnedFd) -> Result<ConnectedStream> {
+    if parameters.type_of_service.get() != 0 {
+        options::set_type_of_service(&socket, parameters.type_of_service)
+            .map_err(|cause| setup_error(&cause, ErrorCode::INIT_STREAM))?;
+    }
+    describe(socket, StreamId::nth(0), role_of(parameters, 0))
 }
 
 /// Sets the buffers, and checks that they have the size. TCP has them from the listener already (`windows`), unless this

@@ -180,9 +180,7 @@ impl ServiceSession {
         match self.inbox.take()? {
             SessionMessage::Terminate(signal) => Some(format!("the server is terminating ({signal})")),
             SessionMessage::Displaced => Some("the server is full, and this session gave way to another client".into()),
-            SessionMessage::Tcp(_) | SessionMessage::Secured(..) | SessionMessage::Udp(_) | SessionMessage::Turn => {
-                None
-            }
+            SessionMessage::Tcp(_) | SessionMessage::Udp(_) | SessionMessage::Turn => None,
         }
     }
 

@@ -10,12 +10,14 @@ use linerate_sys::poll::PollInterest;
 use linerate_units::MonotonicTime;
 use linerate_wire::cookie::{self, Cookie};
 
+use super::inbox::ConnectionNumber;
 use crate::control::{ControlConnection, ControlRead};
 use crate::resources::ClientNetwork;
 
 /// A connection whose cookie is not yet complete.
 #[derive(Debug)]
 pub(super) struct PendingConnection {
+    pub(super) number: ConnectionNumber,
     pub(super) control: ControlConnection,
     pub(super) peer: SocketAddr,
     pub(super) deadline: MonotonicTime,
@@ -37,8 +39,14 @@ pub(super) enum ConnectionState {
 }
 
 impl PendingConnection {
-    pub(super) fn new(control: ControlConnection, peer: SocketAddr, deadline: MonotonicTime) -> Self {
-        Self { control, peer, deadline, is_admitted: false, held_until: None, cookie: [0; cookie::LENGTH], read: 0 }
+    pub(super) fn new(
+        number: ConnectionNumber,
+        control: ControlConnection,
+        peer: SocketAddr,
+        deadline: MonotonicTime,
+    ) -> Self {
+        let (cookie, read) = ([0; cookie::LENGTH], 0);
+        Self { number, control, peer, deadline, is_admitted: false, held_until: None, cookie, read }
     }
 
     /// Readiness to wait for.

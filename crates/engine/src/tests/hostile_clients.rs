@@ -241,6 +241,22 @@ fn surplus_streams_are_no_part_of_the_test() {
 }
 
 #[test]
+fn a_late_cookie_leaves_the_streams_their_order() {
+    let server = serve();
+    let parameters = TestParameters { direction: TestDirection::Bidirectional, ..TestParameters::default() };
+    let mut client = RawClient::accepted(server.address, &parameters);
+    let mut first = connect(server.address);
+    let mut second = client.open_stream();
+    first.write_all(client.cookie.as_bytes()).expect("buffer space");
+    client.expect_state(ControlState::TestStart);
+    client.expect_state(ControlState::TestRunning);
+    second.read_exact(&mut [0]).expect("the server sends on the second connection");
+    first.set_nonblocking(true).expect("an option");
+    let unread = first.read(&mut [0]).expect_err("and not on the first");
+    assert_eq!(unread.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
 fn two_sessions_cannot_expect_streams_with_one_cookie() {
     let server = serve();
     let cookie = stock_cookie();

@@ -29,7 +29,7 @@ use linerate_wire::probe::{
 };
 use linerate_wire::quic::{QUIC_FEATURE, QuicOrder};
 
-use super::inbox::SessionMessage;
+use super::inbox::{AcceptedStream, SessionMessage};
 use super::quic::{QuicGrant, QuicSession, QuicSessionRequest};
 use super::rate_watch::RateWatch;
 use super::registry::SessionRegistry;
@@ -313,10 +313,10 @@ impl ServedProbeSession {
     fn take_arrivals(&mut self, outbox: &mut AnswerOutbox) -> Result<(), SessionEnd> {
         while let Some(arrived) = self.start.inbox.take() {
             match arrived {
-                SessionMessage::Tcp(stream) => self.loads.join(stream, outbox),
+                SessionMessage::Tcp(AcceptedStream { stream, cipher: None, .. }) => self.loads.join(stream, outbox),
                 SessionMessage::Displaced => return Err(SessionEnd::Displaced),
                 SessionMessage::Terminate(_) => return Err(SessionEnd::Terminated),
-                SessionMessage::Turn | SessionMessage::Udp(_) | SessionMessage::Secured(..) => {}
+                SessionMessage::Turn | SessionMessage::Udp(_) | SessionMessage::Tcp(_) => {}
             }
         }
         Ok(())

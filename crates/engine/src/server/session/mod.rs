@@ -407,10 +407,7 @@ impl TestSession {
                     self.give_up(Error::new(ErrorCode::ACCESS_DENIED));
                 }
                 SessionMessage::Tcp(stream) => {
-                    self.add_stream(|opening, parameters| opening.add_tcp(parameters, stream, None));
-                }
-                SessionMessage::Secured(stream, cipher) => {
-                    self.add_stream(|opening, parameters| opening.add_tcp(parameters, stream, Some(cipher)));
+                    self.add_stream(|opening, parameters| opening.add_tcp(parameters, stream));
                 }
                 SessionMessage::Udp(socket) => {
                     self.add_stream(|opening, parameters| opening.add_udp(parameters, socket));
@@ -435,8 +432,12 @@ impl TestSession {
     }
 
     fn advance_opening(&mut self) {
-        let (Some((opening, since)), Some(parameters)) = (&self.opening, &self.parameters) else { return };
+        let (Some((opening, since)), Some(parameters)) = (&mut self.opening, &self.parameters) else { return };
         if opening.is_complete(parameters) {
+            if let Err(error) = opening.assign_roles(parameters) {
+                self.opening = None;
+                return self.give_up(error);
+            }
             self.host = watch_host(self.start.peer, parameters);
             self.handle(ServerEvent::StreamsOpen);
         } else if clock::monotonic_now().since(*since) >= OPENING_TIMEOUT {
