@@ -1,11 +1,13 @@
 //! Lines of a journal: one JSON object each, with its number and a checksum of all before it in the line.
 
-use linerate_model::json;
-use serde_json::Value;
+use serde::Deserialize;
 
 use super::record::{JournalRecord, SCHEMA};
 
 const CHECKSUM: &str = ",\"checksum\":\"";
+
+/// Bytes of a line from its checksum: the key, eight digits, a quote and a brace.
+const TAIL_LENGTH: usize = CHECKSUM.len() + 10;
 
 /// Remainders of CRC-32 (IEEE 802.3) for each byte.
 const REMAINDERS: [u32; 256] = {
@@ -35,8 +37,13 @@ fn checksum(bytes: &[u8]) -> u32 {
 pub(super) fn encode(sequence: u64, record: &JournalRecord) -> serde_json::Result<String> {
     let record = serde_json::to_string(record)?;
     let head = format!("{{\"schema\":{SCHEMA},\"sequence\":{sequence},\"entry\":{record}");
-    let sum = checksum(head.as_bytes());
-    Ok(format!("{head}{CHECKSUM}{sum:08x}\"}}\n"))
+    let tail = tail(&head);
+    Ok(format!("{head}{tail}\n"))
+}
+
+/// End of a line that begins like this: its checksum.
+fn tail(head: &str) -> String {
+    format!("{CHECKSUM}{:08x}\"}}", checksum(head.as_bytes()))
 }
 
 /// Reason why a line is not a record.
@@ -51,21 +58,42 @@ pub(super) enum LineError {
 /// Decodes a line without its line feed, whose sequence number must be `sequence`.
 pub(super) fn decode(line: &[u8], sequence: u64) -> Result<JournalRecord, LineError> {
     let text = core::str::from_utf8(line).map_err(|_| LineError::Damaged("a line is not text"))?;
-    let (head, tail) = text.rsplit_once(CHECKSUM).ok_or(LineError::Damaged("a line is incomplete"))?;
-    let sum = format!("{:08x}", checksum(head.as_bytes()));
-    if tail.strip_suffix("\"}") != Some(sum.as_str()) {
+    let end = text.len().checked_sub(TAIL_LENGTH).and_then(|length| text.split_at_checked(length));
+    let (head, tail) = end.ok_or(LineError::Damaged("a line is incomplete"))?;
+    if tail != self::tail(head) {
         return Err(LineError::Damaged("a line's checksum is wrong"));
     }
-    let mut value: Value = serde_json::from_str(text).map_err(|_| LineError::Damaged("a line is not JSON"))?;
-    match value["schema"].as_u64() {
-        Some(SCHEMA) => {}
-        Some(newer) => return Err(LineError::Newer(newer)),
-        None => return Err(LineError::Damaged("a line has no schema")),
+    let line: JournalLine = serde_json::from_str(text).map_err(|_| without_record(text))?;
+    if line.schema != SCHEMA {
+        return Err(LineError::Newer(line.schema));
     }
-    if value["sequence"].as_u64() != Some(sequence) {
+    if line.sequence != sequence {
         return Err(LineError::Damaged("a line is missing or duplicated"));
     }
-    json::from_value(value["entry"].take()).map_err(|_| LineError::Damaged("a line is not a record"))
+    Ok(line.entry)
+}
+
+/// Reason why a line has no record. One of a newer schema may have a record that this version does not know.
+fn without_record(text: &str) -> LineError {
+    match serde_json::from_str(text).map(|LineSchema { schema }| schema) {
+        Ok(SCHEMA) => LineError::Damaged("a line is not a record"),
+        Ok(newer) => LineError::Newer(newer),
+        Err(_) => LineError::Damaged("a line has no schema"),
+    }
+}
+
+/// A line as it is read.
+#[derive(Deserialize)]
+struct JournalLine {
+    schema: u64,
+    sequence: u64,
+    entry: JournalRecord,
+}
+
+/// What every schema has.
+#[derive(Deserialize)]
+struct LineSchema {
+    schema: u64,
 }
 
 /// The line as a newer linerate writes it, with a right checksum.
@@ -74,7 +102,8 @@ pub(crate) fn in_newer_schema(line: &[u8]) -> Vec<u8> {
     let text = core::str::from_utf8(line).expect("text");
     let (head, _) = text.rsplit_once(CHECKSUM).expect("a line");
     let head = head.replacen(&format!("\"schema\":{SCHEMA},"), &format!("\"schema\":{},", SCHEMA + 1), 1);
-    format!("{head}{CHECKSUM}{:08x}\"}}", checksum(head.as_bytes())).into_bytes()
+    let tail = tail(&head);
+    format!("{head}{tail}").into_bytes()
 }
 
 #[cfg(test)]
