@@ -27,9 +27,7 @@ pub(super) fn object(context: &TestContext, report: &TestReport) -> OrderedObjec
         }
     }
     let mut object = OrderedObject::new().with("streams", streams);
-    for (key, sum) in sums.members() {
-        object.push(key, sum.clone());
-    }
+    object.append(sums);
     object.push("cpu_utilization_percent", cpu(report));
     if context.protocol == TestProtocol::Tcp {
         push_congestion(&mut object, context, report);
@@ -107,8 +105,8 @@ fn push_tcp_sums(sums: &mut OrderedObject, direction: &DirectionEnd<'_>, times: 
         sent.push("retransmits", direction.retransmits());
     }
     let received = with_figures(OrderedObject::new(), times.receiver, direction.bytes_received());
-    sums.push(&format!("sum_sent{suffix}"), sent.with("sender", sends));
-    sums.push(&format!("sum_received{suffix}"), received.with("sender", sends));
+    sums.push(format!("sum_sent{suffix}"), sent.with("sender", sends));
+    sums.push(format!("sum_received{suffix}"), received.with("sender", sends));
 }
 
 /// Both sides in one object: time and bytes are the sender's, jitter and loss the receiver's.
@@ -159,8 +157,8 @@ fn push_udp_sums(
     let received = with_loss(received, jitter_ms, lost, direction.packets_expected(), direction.packets());
     let key = if suffix.is_empty() { "sum" } else { "sum_bidir_reverse" };
     sums.push(key, sum.with("sender", direction.role == StreamRole::Sender));
-    sums.push(&format!("sum_sent{suffix}"), sent.with("sender", true));
-    sums.push(&format!("sum_received{suffix}"), received.with("sender", false));
+    sums.push(format!("sum_sent{suffix}"), sent.with("sender", true));
+    sums.push(format!("sum_received{suffix}"), received.with("sender", false));
 }
 
 fn disk_file(file: &FileReport, stream: &StreamReport) -> OrderedObject {

@@ -22,9 +22,7 @@ pub(super) fn object(context: &TestContext, interval: &IntervalReport) -> Ordere
         sums.push(key, sum_object(context, interval, role, &sum));
     }
     let mut object = OrderedObject::new().with("streams", streams);
-    for (key, sum) in sums.members() {
-        object.push(key, sum.clone());
-    }
+    object.append(sums);
     object
 }
 

@@ -7,6 +7,7 @@
 mod end;
 mod extra;
 mod interval;
+mod layout;
 mod start;
 mod stream;
 mod value;

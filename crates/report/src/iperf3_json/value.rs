@@ -1,9 +1,12 @@
 //! A JSON tree whose objects keep their order, printed as iperf3's JSON library prints it (cJSON 1.7.15).
 
 use core::fmt::Write as _;
+use std::borrow::Cow;
 
 use linerate_units::{ByteCount, PacketCount, SegmentCount, StreamCount, c_format};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use super::layout;
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,12 +25,14 @@ pub enum OrderedValue {
     Array(Vec<OrderedValue>),
     /// Keys with their values, in order.
     Object(OrderedObject),
+    /// JSON on one line, as `serde_json` writes it: printed like the same value as a tree, without the tree.
+    Text(String),
 }
 
 /// Keys with their values, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OrderedObject {
-    members: Vec<(String, OrderedValue)>,
+    members: Vec<(Cow<'static, str>, OrderedValue)>,
 }
 
 impl OrderedObject {
@@ -39,14 +44,19 @@ impl OrderedObject {
 
     /// Adds one member at the end.
     #[must_use]
-    pub fn with(mut self, key: &str, value: impl Into<OrderedValue>) -> Self {
+    pub fn with(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<OrderedValue>) -> Self {
         self.push(key, value);
         self
     }
 
     /// Adds a member at the end. A key that is there already is not replaced.
-    pub fn push(&mut self, key: &str, value: impl Into<OrderedValue>) {
-        self.members.push((key.to_owned(), value.into()));
+    pub fn push(&mut self, key: impl Into<Cow<'static, str>>, value: impl Into<OrderedValue>) {
+        self.members.push((key.into(), value.into()));
+    }
+
+    /// Adds the members of another object at the end.
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.members.append(&mut other.members);
     }
 
     /// The value of the first member with this key.
@@ -57,7 +67,7 @@ impl OrderedObject {
 
     /// The members in order.
     pub fn members(&self) -> impl Iterator<Item = (&str, &OrderedValue)> {
-        self.members.iter().map(|(key, value)| (key.as_str(), value))
+        self.members.iter().map(|(key, value)| (&**key, value))
     }
 }
 
@@ -126,6 +136,7 @@ impl OrderedValue {
             Self::String(value) => print_string(value, text),
             Self::Array(elements) => print_array(elements, text, depth),
             Self::Object(object) => print_object(object, text, depth),
+            Self::Text(json) => layout::print(json, text, depth),
         }
     }
 }
@@ -165,13 +176,13 @@ fn print_object(object: &OrderedObject, text: &mut String, depth: Option<usize>)
     text.push('}');
 }
 
-fn indent(text: &mut String, depth: Option<usize>) {
+pub(super) fn indent(text: &mut String, depth: Option<usize>) {
     text.extend(core::iter::repeat_n('\t', depth.unwrap_or(0)));
 }
 
 /// cJSON's number forms (`print_number`): integers without a fraction, else 15 significant digits where they round-trip
 /// to the same number within one unit of rounding, else 17.
-fn double(value: f64) -> String {
+pub(super) fn double(value: f64) -> String {
     // The bounds of a 64-bit integer; above them cJSON treats the number as a double.
     const INTEGERS: core::ops::RangeInclusive<f64> = -9_223_372_036_854_775_808.0..=9_223_372_036_854_775_807.0;
     if !value.is_finite() {
@@ -191,22 +202,30 @@ fn double(value: f64) -> String {
 /// Quotes and escapes. Beyond what cJSON escapes, DEL and the C1 controls are: a terminal might obey them.
 fn print_string(value: &str, text: &mut String) {
     text.push('"');
-    for character in value.chars() {
-        match character {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\u{8}' => text.push_str("\\b"),
-            '\u{c}' => text.push_str("\\f"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            control if control.is_control() => {
-                write!(text, "\\u{:04x}", u32::from(control)).expect("writing to a String never fails");
-            }
-            other => text.push(other),
-        }
+    let mut plain = value;
+    while let Some(index) = plain.find(|character: char| matches!(character, '"' | '\\') || character.is_control()) {
+        let (before, after) = plain.split_at(index);
+        text.push_str(before);
+        let mut characters = after.chars();
+        characters.next().into_iter().for_each(|character| print_escaped(character, text));
+        plain = characters.as_str();
     }
+    text.push_str(plain);
     text.push('"');
+}
+
+/// Prints a character that does not stand for itself.
+pub(super) fn print_escaped(character: char, text: &mut String) {
+    match character {
+        '"' => text.push_str("\\\""),
+        '\\' => text.push_str("\\\\"),
+        '\u{8}' => text.push_str("\\b"),
+        '\u{c}' => text.push_str("\\f"),
+        '\n' => text.push_str("\\n"),
+        '\r' => text.push_str("\\r"),
+        '\t' => text.push_str("\\t"),
+        control => write!(text, "\\u{:04x}", u32::from(control)).expect("writing to a String never fails"),
+    }
 }
 
 impl<'de> Deserialize<'de> for OrderedValue {
@@ -259,7 +278,7 @@ impl<'de> Visitor<'de> for AnyValue {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<OrderedValue, A::Error> {
         let mut object = OrderedObject::new();
         while let Some((key, value)) = members.next_entry::<String, OrderedValue>()? {
-            object.push(&key, value);
+            object.push(key, value);
         }
         Ok(OrderedValue::Object(object))
     }
