@@ -76,7 +76,7 @@ const METHOD: &str = "## Method
   linerate has more of the latter where it sends smaller bursts. A slow stream without a requested block size sends 20 segments
   at a time, at most 128 KiB and a second's bytes (29 kB over Ethernet), and as many in each second, iperf3 128 KiB: a short
   queue holds the smaller burst. In a test of a second at 10 Mbit/s that is 10 Mbit; iperf3's ten blocks are 10.5. A thread
-  for each stream costs its creation, too, next to programs that have one for all.
+  for each stream costs its creation, too, next to programs that have one for all. docs/benchmark-profiles.md has profiles.
 - Client, server and the kernel between them share the processors of one machine. On few processors the figures show the work
   of a program, not the speed of a network.
 ";
