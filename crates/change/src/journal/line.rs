@@ -90,7 +90,7 @@ struct JournalLine {
     entry: JournalRecord,
 }
 
-/// What every schema has.
+/// Part that lines of every schema have.
 #[derive(Deserialize)]
 struct LineSchema {
     schema: u64,
