@@ -220,7 +220,7 @@ fn verbose_tcp() {
             "iperf %*",
             "Linux %*",
             "Control connection MSS %d",
-            "Time: %s, %d %s %d %*",
+            "Time: %s, %02d %s %d %*",
             "      Cookie: %s",
             "      TCP MSS: %d (default)",
             "Starting Test: protocol: TCP, 1 streams, 131072 byte blocks, omitting 0 seconds, 1 second test, tos 0",

@@ -75,18 +75,21 @@ fn word(line: &str) -> Option<&str> {
     (length > 0).then(|| &line[length..])
 }
 
-/// Field of a whole number or one with decimals: `%[-][width][.decimals](d|f)`.
+/// Field of a whole number or one with decimals: `%[-|0][width][.decimals](d|f)`.
 fn printed<'a>(line: &'a str, field: &str) -> Option<&'a str> {
     let (_, value) = number(line)?;
     let kind = field.chars().last()?;
     let format = field.trim_start_matches('%').trim_end_matches(kind);
-    let left = format.starts_with('-');
     let (width, decimals) = match format.trim_start_matches('-').split_once('.') {
         Some((width, decimals)) => (width, decimals.parse().ok()?),
         None => (format.trim_start_matches('-'), 0),
     };
     let width: usize = if width.is_empty() { 0 } else { width.parse().ok()? };
-    let text = if left { format!("{value:<width$.decimals$}") } else { format!("{value:>width$.decimals$}") };
+    let text = match format.chars().next() {
+        Some('-') => format!("{value:<width$.decimals$}"),
+        Some('0') => format!("{value:0>width$.decimals$}"),
+        _ => format!("{value:>width$.decimals$}"),
+    };
     line.strip_prefix(text.as_str())
 }
 
@@ -115,5 +118,6 @@ mod tests {
         assert!(!fits("[  4]   0.00-1.00   sec  2.7 GBytes  23.6 Gbits/sec   12    895 KBytes       ", layout));
         assert!(fits("0/81 (0%)", "%d/%d (%g%%)") && fits("3/81 (3.7%)", "%d/%d (%g%%)"));
         assert!(!fits("0/81 (nothing)", "%d/%d (%g%%)"));
+        assert!(fits("01 Dec", "%02d %s") && fits("12 Dec", "%02d %s") && !fits("1 Dec", "%02d %s"));
     }
 }
