@@ -1,6 +1,6 @@
 //! The layout of iperf3's JSON library for a JSON text: a document with many streams is printed without a tree in memory.
 
-use super::value::{double, indent, print_escaped};
+use super::value::{double, indent, print_escaping};
 
 /// Container that is open in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,8 @@ pub(super) fn print(json: &str, text: &mut String, depth: Option<usize>) {
         rest = after;
         let inner = |open: &[Container]| depth.map(|depth| depth + open.len());
         match first {
-            b'"' => print_quoted(token, text),
+            // Escaped already, but for the controls that `serde_json` does not escape.
+            b'"' => print_escaping(token, text, char::is_control),
             b'-' | b'0'..=b'9' => print_number(token, text),
             b'{' => {
                 open.push(Container::Object);
@@ -67,19 +68,6 @@ fn string_length(text: &str) -> usize {
         ends
     };
     text.bytes().skip(1).position(is_end).map_or(text.len(), |end| end + 2)
-}
-
-/// Prints a string that is escaped already, but for the controls that `serde_json` does not escape.
-fn print_quoted(token: &str, text: &mut String) {
-    let mut plain = token;
-    while let Some(index) = plain.find(char::is_control) {
-        let (before, after) = plain.split_at(index);
-        text.push_str(before);
-        let mut characters = after.chars();
-        characters.next().into_iter().for_each(|character| print_escaped(character, text));
-        plain = characters.as_str();
-    }
-    text.push_str(plain);
 }
 
 /// Prints a number with the digits of [`double`] if it has a fraction or an exponent.

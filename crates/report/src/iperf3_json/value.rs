@@ -202,8 +202,14 @@ pub(super) fn double(value: f64) -> String {
 /// Quotes and escapes. Beyond what cJSON escapes, DEL and the C1 controls are: a terminal might obey them.
 fn print_string(value: &str, text: &mut String) {
     text.push('"');
+    print_escaping(value, text, |character| matches!(character, '"' | '\\') || character.is_control());
+    text.push('"');
+}
+
+/// Prints `value` with those characters escaped that do not stand for themselves.
+pub(super) fn print_escaping(value: &str, text: &mut String, is_escaped: impl Fn(char) -> bool) {
     let mut plain = value;
-    while let Some(index) = plain.find(|character: char| matches!(character, '"' | '\\') || character.is_control()) {
+    while let Some(index) = plain.find(&is_escaped) {
         let (before, after) = plain.split_at(index);
         text.push_str(before);
         let mut characters = after.chars();
@@ -211,11 +217,9 @@ fn print_string(value: &str, text: &mut String) {
         plain = characters.as_str();
     }
     text.push_str(plain);
-    text.push('"');
 }
 
-/// Prints a character that does not stand for itself.
-pub(super) fn print_escaped(character: char, text: &mut String) {
+fn print_escaped(character: char, text: &mut String) {
     match character {
         '"' => text.push_str("\\\""),
         '\\' => text.push_str("\\\\"),
