@@ -7,7 +7,7 @@ use super::record::{JournalRecord, SCHEMA};
 const CHECKSUM: &str = ",\"checksum\":\"";
 
 /// Bytes of a line from its checksum: the key, eight digits, a quote and a brace.
-const TAIL_LENGTH: usize = CHECKSUM.len() + 10;
+const FIELD_LENGTH: usize = CHECKSUM.len() + 10;
 
 /// Remainders of CRC-32 (IEEE 802.3) for each byte.
 const REMAINDERS: [u32; 256] = {
@@ -37,12 +37,11 @@ fn checksum(bytes: &[u8]) -> u32 {
 pub(super) fn encode(sequence: u64, record: &JournalRecord) -> serde_json::Result<String> {
     let record = serde_json::to_string(record)?;
     let head = format!("{{\"schema\":{SCHEMA},\"sequence\":{sequence},\"entry\":{record}");
-    let tail = tail(&head);
-    Ok(format!("{head}{tail}\n"))
+    Ok(format!("{head}{}\n", checksum_field(&head)))
 }
 
-/// End of a line that begins like this: its checksum.
-fn tail(head: &str) -> String {
+/// End of a line that begins with `head`: the checksum of that.
+fn checksum_field(head: &str) -> String {
     format!("{CHECKSUM}{:08x}\"}}", checksum(head.as_bytes()))
 }
 
@@ -58,9 +57,9 @@ pub(super) enum LineError {
 /// Decodes a line without its line feed, whose sequence number must be `sequence`.
 pub(super) fn decode(line: &[u8], sequence: u64) -> Result<JournalRecord, LineError> {
     let text = core::str::from_utf8(line).map_err(|_| LineError::Damaged("a line is not text"))?;
-    let end = text.len().checked_sub(TAIL_LENGTH).and_then(|length| text.split_at_checked(length));
+    let end = text.len().checked_sub(FIELD_LENGTH).and_then(|length| text.split_at_checked(length));
     let (head, tail) = end.ok_or(LineError::Damaged("a line is incomplete"))?;
-    if tail != self::tail(head) {
+    if tail != checksum_field(head) {
         return Err(LineError::Damaged("a line's checksum is wrong"));
     }
     let line: JournalLine = serde_json::from_str(text).map_err(|_| without_record(text))?;
@@ -82,7 +81,7 @@ fn without_record(text: &str) -> LineError {
     }
 }
 
-/// A line as it is read.
+/// A line as it is read: without a JSON value between, as a rollback reads all journals several times.
 #[derive(Deserialize)]
 struct JournalLine {
     schema: u64,
@@ -102,8 +101,7 @@ pub(crate) fn in_newer_schema(line: &[u8]) -> Vec<u8> {
     let text = core::str::from_utf8(line).expect("text");
     let (head, _) = text.rsplit_once(CHECKSUM).expect("a line");
     let head = head.replacen(&format!("\"schema\":{SCHEMA},"), &format!("\"schema\":{},", SCHEMA + 1), 1);
-    let tail = tail(&head);
-    format!("{head}{tail}").into_bytes()
+    format!("{head}{}", checksum_field(&head)).into_bytes()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::resources::ClientNetwork;
 use crate::tls::DataCipher;
 
 /// Number of a TCP connection in the order in which the server has accepted them. Cookies may be read in another one: that of
-/// an earlier connection can be lost and sent again, or wait for its handshake.
+/// an earlier connection can be lost and retransmitted, or wait for its handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ConnectionNumber(pub(super) u64);
 
