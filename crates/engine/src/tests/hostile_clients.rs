@@ -247,6 +247,8 @@ fn a_late_cookie_leaves_the_streams_their_order() {
     let mut client = RawClient::accepted(server.address, &parameters);
     let mut first = connect(server.address);
     let mut second = client.open_stream();
+    // Connections are accepted in their order: once another client is answered, the second stream's cookie has been read.
+    RawClient::connect(server.address).expect_state(ControlState::ParamExchange);
     first.write_all(client.cookie.as_bytes()).expect("buffer space");
     client.expect_state(ControlState::TestStart);
     client.expect_state(ControlState::TestRunning);
