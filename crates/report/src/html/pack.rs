@@ -10,8 +10,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// 2^53: above it not every whole number is a binary64.
-const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
+/// Bound of the whole numbers that are packed as differences, 2^51: the codes of these are below 2^53, above which not every whole
+/// number is a binary64 of the page's script.
+const WHOLE_BOUND: f64 = 2_251_799_813_685_248.0;
 
 /// Packs ascending times; a time that decreases is treated as equal to the one before it.
 pub(super) fn pack_times(times_ns: &[u64]) -> Value {
@@ -26,9 +27,8 @@ pub(super) fn pack_times(times_ns: &[u64]) -> Value {
 
 /// Packs values, as `{"whole": …}` or `{"real": …}`.
 pub(super) fn pack_values(values: &[Option<f64>]) -> Value {
-    let is_whole = |value: &f64| {
-        value.fract() == 0.0 && value.abs() <= MAX_EXACT_INTEGER && !(*value == 0.0 && value.is_sign_negative())
-    };
+    let is_whole =
+        |value: &f64| value.fract() == 0.0 && value.abs() < WHOLE_BOUND && !(*value == 0.0 && value.is_sign_negative());
     if values.iter().flatten().all(is_whole) {
         json!({ "whole": STANDARD.encode(encode_integers(values)) })
     } else {
@@ -37,7 +37,7 @@ pub(super) fn pack_values(values: &[Option<f64>]) -> Value {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
+#[expect(clippy::cast_possible_truncation, reason = "whole and within 2^51")]
 fn encode_integers(values: &[Option<f64>]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(values.len() * 3);
     let mut last = 0_i64;
@@ -105,6 +105,21 @@ mod tests {
             Some(last)
         };
         numbers(&packed["whole"]).into_iter().map(value).collect()
+    }
+
+    #[test]
+    fn large_whole_values_round_trip() {
+        let most = WHOLE_BOUND - 1.0;
+        for (values, form) in [
+            ([most, -most, most], "whole"),
+            ([-most, most, -most], "whole"),
+            ([WHOLE_BOUND, 0.0, 1.0], "real"),
+            ([5_925_740_185_074_631.0, 0.0, 1.0], "real"),
+        ] {
+            let packed = pack_values(&values.map(Some));
+            assert!(packed.get(form).is_some(), "{packed}");
+            assert_eq!(unpacked(&packed), values.map(Some));
+        }
     }
 
     proptest! {
