@@ -34,16 +34,16 @@ const OWN_COMPILER_HEADER: &str = "include/linux/stdarg.h";
 
 /// The compiled headers can be used only by commands that define the same macros. The kernel's build defines each
 /// file's name by its command; these variables have it written to a header of the file's own, which comes after the
-/// others.
+/// others. The build also expands them for targets that are no files of a directory: without `obj`, the header would lie in `/`.
 const NAME_FLAGS: [&str; 4] = [
     "basename_flags=",
     "modfile_flags=",
     "names-text=\"$(call name-fix-token,$1)\"",
-    "modname_flags=$(file >$(obj)/.$(basetarget).names.h,#define KBUILD_BASENAME $(call names-text,$(basetarget)))\
+    "modname_flags=$(if $(obj),$(file >$(obj)/.$(basetarget).names.h,#define KBUILD_BASENAME $(call names-text,$(basetarget)))\
      $(file >>$(obj)/.$(basetarget).names.h,#define KBUILD_MODNAME $(call names-text,$(modname)))\
      $(file >>$(obj)/.$(basetarget).names.h,#define KBUILD_MODFILE \"$(modfile)\")\
      $(file >>$(obj)/.$(basetarget).names.h,#define __KBUILD_MODNAME kmod_$(call name-fix-token,$(modname)))\
-     -include $(obj)/.$(basetarget).names.h",
+     -include $(obj)/.$(basetarget).names.h)",
 ];
 
 fn task<'a>(what: &'a str, tree: &'a Path, arguments: &'a [&'a str]) -> BuildTask<'a> {
@@ -184,6 +184,21 @@ mod tests {
             assert_eq!(fs::read_to_string(binary).expect("there").trim(), expected);
             let _ = fs::remove_file(tree.join(OWN_COMPILER_HEADER));
         }
+    }
+
+    #[test]
+    fn only_files_of_a_directory_have_a_header_of_their_names() {
+        let cache = TestCache::new("names");
+        let rules = "name-fix-token = $1\nall: none x\nx: obj := net\nx: basetarget := x\n\
+                     none:\n\t@echo '[$(modname_flags)]' >linux\nx:\n\t@echo '$(modname_flags)' >>linux\n";
+        let tree = tree_with(&cache, rules);
+        fs::create_dir(tree.join("net")).expect("writable");
+        let mut listener = |_: &BuildEvent| {};
+        let mut workshop = cache.open(&mut listener).expect("free");
+        let binary = make(&mut workshop, &tree, NonZeroUsize::MIN).expect("made");
+        assert_eq!(fs::read_to_string(binary).expect("there"), "[]\n-include net/.x.names.h\n");
+        let names = fs::read_to_string(tree.join("net/.x.names.h")).expect("written");
+        assert!(names.starts_with("#define KBUILD_BASENAME \"x\"\n#define KBUILD_MODNAME "), "{names}");
     }
 
     #[test]
