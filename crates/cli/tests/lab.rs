@@ -225,6 +225,23 @@ fn a_command_writes_where_it_was_started_and_nowhere_else() {
     assert!(!Path::new(&there).exists(), "the guest wrote to {there}");
 }
 
+/// In the directory where the command was started, and elsewhere.
+#[test]
+#[ignore = "needs root: a program of another user"]
+fn programs_do_not_become_another_user() {
+    let (folder, own) = (Scratch::new(), OwnPath::new(SHORT));
+    let program = folder.path("id");
+    std::fs::copy("/usr/bin/id", &program).expect("coreutils");
+    std::os::unix::fs::chown(&program, Some(65534), Some(65534)).expect("root");
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o6755)).expect("ours");
+    for directory in [folder.path(""), "/".to_owned()] {
+        let mut command = lab_command(&own.file, &[&program]);
+        command.current_dir(directory);
+        let shown = run(command, LIMIT).expect_code(0).stdout;
+        assert!(shown.starts_with("uid=0(root) gid=0(root)") && !shown.contains("euid"), "{shown}");
+    }
+}
+
 #[test]
 fn a_test_of_a_path_is_a_test_of_a_host() {
     let mut command = linerate();

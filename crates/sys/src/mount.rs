@@ -4,7 +4,9 @@ use std::ffi::CString;
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount_bind, mount_change, unmount};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount_bind, mount_change, mount_remount, unmount,
+};
 use rustix::process::pivot_root;
 
 use crate::error::{Error, Result};
@@ -24,6 +26,12 @@ pub fn mount(kind: &str, target: &Path, options: &str) -> Result<()> {
 pub fn bind(source: &Path, target: &Path) -> Result<()> {
     let failed = |cause| Error::system(format!("binding {} to {}", source.display(), target.display()), cause);
     mount_bind(source, target).map_err(failed)
+}
+
+/// Makes the mount at `target` ignore set-user-ID bits and capabilities of files (`MS_NOSUID`).
+pub fn ignore_set_user_id(target: &Path) -> Result<()> {
+    let failed = |cause| Error::system(format!("remounting {} with nosuid", target.display()), cause);
+    mount_remount(target, MountFlags::BIND | MountFlags::NOSUID, c"").map_err(failed)
 }
 
 /// Makes all mounts of this mount namespace private: mounts no longer propagate to or from others.
@@ -72,6 +80,9 @@ mod tests {
                 let target = directory.join("target");
                 std::fs::write(&target, "").expect("written");
                 bind(&directory.join("file"), &target).expect("bound");
+                ignore_set_user_id(&target).expect("bound before");
+                let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo").expect("procfs");
+                assert!(mounts.lines().any(|line| line.contains("/target rw,nosuid")), "{mounts}");
                 std::fs::read_to_string(target).expect("readable")
             });
             assert_eq!(inside.join().expect("no panic"), "text");

@@ -35,7 +35,8 @@ pub(super) fn prepare(job: &GuestJob) -> Result<Option<NetworkNamespace>, GuestF
 }
 
 /// In a kernel of its own: the host's files with an overlay in memory, which receives everything that is written,
-/// except in the writable directories.
+/// except in the writable directories. Set-user-ID bits have no effect: an ordinary user's hostfs shows the programs of the
+/// host's root as those of another user, whom `mount` would become.
 fn own_file_systems(writable: &[PathBuf]) -> Result<(), GuestFailure> {
     // Every root has this directory, and it is still empty.
     let stage = Path::new("/proc");
@@ -45,6 +46,7 @@ fn own_file_systems(writable: &[PathBuf]) -> Result<(), GuestFailure> {
         make_directory(&place(name))?;
     }
     mount::mount("overlay", &place("root"), "lowerdir=/,upperdir=/proc/upper,workdir=/proc/work")?;
+    mount::ignore_set_user_id(&place("root"))?;
     mount::mount("devtmpfs", &place("root/dev"), "")?;
     mount::change_root(&place("root"))?;
     for (kind, target, options) in [
@@ -70,6 +72,7 @@ fn own_file_systems(writable: &[PathBuf]) -> Result<(), GuestFailure> {
             .to_str()
             .ok_or_else(|| GuestFailure::new(format!("mounting {}: its name is not in UTF-8", directory.display())))?;
         mount::mount("hostfs", directory, options)?;
+        mount::ignore_set_user_id(directory)?;
     }
     Ok(())
 }
