@@ -120,6 +120,8 @@ fn lint(directory: &Scratch, program: &str, arguments: &[&str]) -> FinishedChild
     assert_installed(program);
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory.path("")).env("HOME", directory.path("")).env("NO_COLOR", "1");
+    // Nix writes there even when it only parses.
+    command.env("NIX_STATE_DIR", directory.path("nix"));
     run(command, LIMIT)
 }
 

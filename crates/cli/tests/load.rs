@@ -106,6 +106,7 @@ fn a_stock_iperf3_serves_as_the_load() {
 }
 
 #[test]
+#[ignore = "needs root or ping sockets: asks the loopback device for echoes"]
 fn a_host_without_a_service_has_only_an_idle_delay() {
     let ended = run(load(free_port(), &["--no-server"]), LIMIT).expect_code(0);
     let document = ended.json();

@@ -31,7 +31,8 @@ struct NatPath {
 
 impl NatPath {
     fn new() -> Self {
-        let (client, router, server) = (Namespace::new(), Namespace::new(), Namespace::new());
+        let router = Namespace::new();
+        let (client, server) = (router.beside(), router.beside());
         set_up(&router, &format!("link add outside type veth peer name wire netns {}", client.id()));
         set_up(&router, &format!("link add inside type veth peer name wire netns {}", server.id()));
         for (namespace, device, address) in [

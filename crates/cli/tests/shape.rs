@@ -49,6 +49,14 @@ impl Host {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// Runs `shaper.sh` with this argument and a `/run` of its own, which ordinary users cannot write.
+    fn run_script(&self, argument: &str) {
+        let directory = self.state.path("");
+        let line = format!("cd {directory} && mkdir -p run && mount --bind run /run && sh shaper.sh {argument}");
+        let output = self.namespace.command("unshare").args(["-m", "sh", "-c", &line]).output().expect("it runs");
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
     /// Configuration of the interface, from `tc`, `ip` and the kernel's features, without packet counters.
     fn tree(&self) -> String {
         let links = self.program("ip", "-o link show");
@@ -400,10 +408,10 @@ fn a_dry_run_and_a_script_touch_nothing() {
         host.shape(&["line0", "--up", "20M", "--down", "80M", "--back-end", "htb+bfifo", "--script"]).expect_code(0);
     assert!(script.stdout.starts_with("#!/bin/sh\n"), "{}", script.stdout);
     assert_eq!(host.tree(), before);
-    let file = host.state.file("shaper.sh", &script.stdout);
-    host.program("sh", &format!("{file} start"));
+    host.state.file("shaper.sh", &script.stdout);
+    host.run_script("start");
     assert!(host.tree().contains("ifb4line0"));
-    host.program("sh", &format!("{file} stop"));
+    host.run_script("stop");
     // The script only deletes; the kernel's default is the same here.
     assert_eq!(host.tree(), before);
     let old = ["line0", "--up", "20M", "--back-end", "lartc-cbq"];
@@ -482,7 +490,8 @@ fn a_shaper_whose_interface_is_gone_hides_no_other() {
 
 /// Two hosts with addresses on `line0` and `line1`, and a server on the far one.
 fn connected_hosts() -> (Host, Namespace, Process) {
-    let (host, far) = (Host::new(), Namespace::new());
+    let host = Host::new();
+    let far = host.namespace.beside();
     let far_host = |program: &str, line: &str| {
         let output = far.command(program).args(line.split(' ')).output().expect("it runs");
         assert!(output.status.success(), "{program} {line}: {}", String::from_utf8_lossy(&output.stderr));
@@ -532,7 +541,7 @@ fn no_packet_of_several_segments_is_queued() {
     let (host, _far, _server) = connected_hosts();
     host.program("ip", "address add 10.9.0.1/24 dev line0");
     let script = ["line0", "--up", "50M", "--back-end", "htb+bfifo", "--script"];
-    let file = host.state.file("shaper.sh", &host.shape(&script).expect_code(0).stdout);
+    host.state.file("shaper.sh", &host.shape(&script).expect_code(0).stdout);
     let largest = || {
         let mut client = host.namespace.command(env!("CARGO_BIN_EXE_linerate"));
         client.args(["iperf3", "-c", "10.9.0.2", "-C", "cubic", "-t", "1"]).env("LINERATE_HISTORY", "off");
@@ -548,9 +557,9 @@ fn no_packet_of_several_segments_is_queued() {
     host.shape(&["line0", "--up", "50M", "--back-end", "htb+bfifo", "--quiet"]).expect_code(0);
     let by_command = largest();
     host.shape(&["line0", "off", "--quiet"]).expect_code(0);
-    host.program("sh", &format!("{file} start"));
+    host.run_script("start");
     let by_script = largest();
-    host.program("sh", &format!("{file} stop"));
+    host.run_script("stop");
     for size in [by_command, by_script] {
         // Those in the queue are counted, too; two segments would have 2962 bytes.
         assert!((500.0..=1600.0).contains(&size), "{by_command} and {by_script} B");
@@ -600,7 +609,8 @@ fn classes_are_listed_with_their_figures() {
 /// The tree is lost with the move, its offloads are not.
 #[test]
 fn an_interface_that_comes_back_from_another_namespace_is_restored() {
-    let (host, other) = (Host::new(), Namespace::new());
+    let host = Host::new();
+    let other = host.namespace.beside();
     let state = || host.program("ip", "-d link show dev line0");
     assert!(state().contains("gso_max_segs 65535"), "{}", state());
     host.shape(&["line0", "--up", "20M", "--down", "50M", "--quiet"]).expect_code(0);

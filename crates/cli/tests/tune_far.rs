@@ -146,6 +146,7 @@ fn a_killed_agent_leaves_nothing_behind() {
 
 /// Reported settings of the interface and the route can be used in a plan.
 #[test]
+#[ignore = "needs root: forgets the metrics of a peer"]
 fn reported_settings_make_a_valid_plan() {
     let (namespace, scratch) = (Namespace::new(), Scratch::new());
     for line in [

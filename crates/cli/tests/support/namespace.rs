@@ -31,8 +31,20 @@ impl Namespace {
     pub(crate) fn new() -> Self {
         let options = unshare("n");
         let mut command = Command::new("unshare");
-        command.args([&options, "sh", "-c", "echo ready; exec sleep 600"]);
-        let holder = Process::start(command);
+        command.arg(&options);
+        Self::hold(command, options)
+    }
+
+    /// Another one of the same user namespace: interfaces can move between the two.
+    pub(crate) fn beside(&self) -> Self {
+        let mut command = self.command("unshare");
+        command.arg("-n");
+        Self::hold(command, self.options.clone())
+    }
+
+    fn hold(mut unshare: Command, options: String) -> Self {
+        unshare.args(["sh", "-c", "echo ready; exec sleep 600"]);
+        let holder = Process::start(unshare);
         holder.wait_for_output("ready", LIMIT);
         Self { holder, options }
     }

@@ -27,6 +27,7 @@ after() {
 "#;
 
 #[test]
+#[ignore = "needs root: the guest's sshd reads the host's accounts"]
 fn a_change_is_kept_by_a_linerate_that_was_copied_there() {
     let script = r#"strip -o linerate "$L"
         "$L" tune ssh:far --push="$D/linerate" --until-reboot --yes --verbose -- -t 5 -C cubic > out 2> err
@@ -42,6 +43,7 @@ fn a_change_is_kept_by_a_linerate_that_was_copied_there() {
 
 /// A larger buffer does not shorten the round trip, which is what this role is for.
 #[test]
+#[ignore = "needs root: the guest's sshd reads the host's accounts"]
 fn a_change_that_does_not_reach_the_goal_is_rolled_back_there() {
     let script = r#""$L" tune ssh:far --far-program "$L" --role low-latency --yes -- -t 5 -C cubic > out 2> err
         echo "code: $?"; after"#;
@@ -53,6 +55,7 @@ fn a_change_that_does_not_reach_the_goal_is_rolled_back_there() {
 }
 
 #[test]
+#[ignore = "needs root: the guest's sshd reads the host's accounts"]
 fn a_connection_that_is_cut_during_a_trial_rolls_the_far_host_back() {
     let script = r#""$L" tune ssh:far --far-program "$L" --yes -- -t 5 -C cubic > out 2> err & process=$!
         for i in $(seq 90); do grep -q ^Trying err && break; sleep 1; done
