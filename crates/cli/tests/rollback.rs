@@ -135,7 +135,7 @@ fn changes_come_back_although_the_state_directory_is_read_only() {
     for id in [watchdog.trim().parse().expect("a number"), process.id()] {
         send_signal(id, "KILL");
     }
-    assert!(eventually(LIMIT, || run(inside("mount", &["-o", "remount,ro", &state]), LIMIT).code() == Some(0)));
+    assert!(eventually(LIMIT, || run(inside("mount", &["-o", "remount,bind,ro", &state]), LIMIT).code() == Some(0)));
     assert_eq!(namespace.read(SETTING), WANTED);
     let rolled_back = run(inside(linerate, &["rollback", "--pending"]), LIMIT).expect_code(0);
     assert_eq!(namespace.read(SETTING), before);
