@@ -229,12 +229,12 @@ fn a_command_writes_where_it_was_started_and_nowhere_else() {
 #[test]
 #[ignore = "needs root: a program of another user"]
 fn programs_do_not_become_another_user() {
-    let (folder, own) = (Scratch::new(), OwnPath::new(SHORT));
+    let (folder, elsewhere, own) = (Scratch::new(), Scratch::new(), OwnPath::new(SHORT));
     let program = folder.path("id");
     std::fs::copy("/usr/bin/id", &program).expect("coreutils");
     std::os::unix::fs::chown(&program, Some(65534), Some(65534)).expect("root");
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o6755)).expect("ours");
-    for directory in [folder.path(""), "/".to_owned()] {
+    for directory in [&folder, &elsewhere].map(|scratch| scratch.path("")) {
         let mut command = lab_command(&own.file, &[&program]);
         command.current_dir(directory);
         let shown = run(command, LIMIT).expect_code(0).stdout;
