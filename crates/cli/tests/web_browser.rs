@@ -51,5 +51,5 @@ fn a_browser_measures_and_shows_its_result() {
         .unwrap_or_else(|error| panic!("cannot start node: {error}. {advice}"));
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{shown}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(shown.lines().filter(|line| line.starts_with("ok ")).count(), 7, "{shown}");
+    assert_eq!(shown.lines().filter(|line| line.starts_with("ok ")).count(), 8, "{shown}");
 }

@@ -8,6 +8,7 @@ const SETTLE_MS = 700;
 const PING_INTERVAL_MS = 100;
 const POLL_MS = 400;
 const STALL_MS = 10000;
+const LAST_SAMPLES_MS = 2000;
 const UPLOAD_BYTES = 32 << 20;
 const MAX_RETRIES = 5;
 
@@ -153,14 +154,18 @@ async function upload(signal, moved) {
 let seen = 0;
 
 // The server's samples since the last ones.
+async function fetchSamples(signal) {
+  const response = await fetch(path("session", `&from=${seen}`), { cache: "no-store", signal }).catch(() => null);
+  if (!response?.ok) return;
+  const { samples } = await response.json().catch(() => ({ samples: [] }));
+  seen += samples.length;
+  tell("samples", { samples });
+}
+
 async function poll(signal) {
   while (!signal.aborted) {
     await sleep(POLL_MS);
-    const response = await fetch(path("session", `&from=${seen}`), { cache: "no-store", signal }).catch(() => null);
-    if (!response?.ok) continue;
-    const { samples } = await response.json().catch(() => ({ samples: [] }));
-    seen += samples.length;
-    tell("samples", { samples });
+    await fetchSamples(signal);
   }
 }
 
@@ -193,6 +198,8 @@ async function phase(name, time, load) {
     control.abort();
     await Promise.allSettled(tasks);
   }
+  // Those of the end, and all of them where a busy browser or link has left no question an answer.
+  if (load) await fetchSamples(AbortSignal.timeout(LAST_SAMPLES_MS));
 }
 
 async function result(error) {
