@@ -93,6 +93,8 @@ pub struct LoadTestOptions {
     pub requests: Vec<RequestTransport>,
     /// QUIC of this process; `None` is none.
     pub quic: Option<Arc<dyn QuicTransactions>>,
+    /// Capacity of the path if measured before, for the announced amount of data.
+    pub capacity: Option<BitRate>,
 }
 
 impl LoadTestOptions {
@@ -115,6 +117,7 @@ impl LoadTestOptions {
             profiles: Vec::new(),
             requests: Vec::new(),
             quic: None,
+            capacity: None,
         }
     }
 
@@ -137,12 +140,14 @@ impl LoadTestOptions {
 /// Progress of a measurement of latency under load.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadEvent {
-    /// The other end answers; the usual and the longest duration of the measurement.
+    /// The other end answers; the usual and the longest duration of the measurement, and the path's known capacity.
     Announcement {
         /// With loads that become stable soon.
         usual: Duration,
         /// With the longest ramps.
         most: Duration,
+        /// [`LoadTestOptions::capacity`].
+        capacity: Option<BitRate>,
     },
     /// A phase begins; its load needs some time before it counts.
     Phase(PhaseKind),

@@ -82,7 +82,7 @@ impl<'a> LoadRecord<'a> {
     /// Announces the expected duration.
     pub(super) fn announce(&mut self) {
         let (usual, most) = self.options.expected_time();
-        self.tell(&LoadEvent::Announcement { usual, most });
+        self.tell(&LoadEvent::Announcement { usual, most, capacity: self.options.capacity });
     }
 
     /// A phase begins.

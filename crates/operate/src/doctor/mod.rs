@@ -21,7 +21,7 @@ use linerate_rules::tuning::TuningProposal;
 use linerate_sys::clock;
 use linerate_sys::signals::InterruptSignals;
 use linerate_units::serde::nanoseconds;
-use linerate_units::{MonotonicTime, StreamCount};
+use linerate_units::{BitRate, MonotonicTime, StreamCount};
 
 use checkpoint::{DoctorCheckpoint, RunParameters};
 
@@ -242,6 +242,7 @@ impl<'a> DoctorRun<'a> {
             idle_time: IDLE_PHASE,
             load_time: LOADED_PHASE,
             hops: false,
+            capacity: self.capacity(loaded),
             ..LoadTestOptions::new(self.request.settings.target.clone())
         };
         let guide = &mut *self.guide;
@@ -252,6 +253,13 @@ impl<'a> DoctorRun<'a> {
         }
         (outcome.document.termination.outcome() == Outcome::Complete && outcome.error.is_none())
             .then_some(outcome.document)
+    }
+
+    /// Capacity of the measured path in the direction of this phase.
+    fn capacity(&self, loaded: PhaseKind) -> Option<BitRate> {
+        let path = self.checkpoint.content.path.as_deref()?;
+        let direction = if loaded == PhaseKind::Down { &path.down } else { &path.up };
+        direction.capacity.as_ref().map(|capacity| BitRate::from_bits_per_second(capacity.bits_per_second))
     }
 
     /// Diagnosis, plan, trial and proof.

@@ -46,7 +46,9 @@ impl LoadProgressDisplay {
             return;
         }
         match event {
-            LoadEvent::Announcement { usual, most } => self.print_line(&announcement(*usual, *most)),
+            LoadEvent::Announcement { usual, most, capacity } => {
+                self.print_line(&announcement(*usual, *most, *capacity));
+            }
             LoadEvent::Phase(kind) => self.begin(*kind),
             LoadEvent::Counting(..) => {
                 self.counting = true;
@@ -114,8 +116,8 @@ impl LoadProgressDisplay {
 /// The event for those who follow the measurement.
 fn published(event: &LoadEvent) -> ProgressEvent {
     match event {
-        LoadEvent::Announcement { usual, most } => {
-            ProgressEvent::with_text(EventKind::Note, announcement(*usual, *most))
+        LoadEvent::Announcement { usual, most, capacity } => {
+            ProgressEvent::with_text(EventKind::Note, announcement(*usual, *most, *capacity))
         }
         LoadEvent::Phase(kind) => ProgressEvent::phase(kind.name(), None),
         LoadEvent::Counting(kind, time) | LoadEvent::Profile(kind, _, time) => {
@@ -133,12 +135,15 @@ fn published(event: &LoadEvent) -> ProgressEvent {
     }
 }
 
-fn announcement(usual: Duration, most: Duration) -> String {
+/// Durations, and the data that they transfer at the path's capacity, or at an example of it.
+fn announcement(usual: Duration, most: Duration, capacity: Option<BitRate>) -> String {
+    let rate = capacity.unwrap_or(BitRate::from_bits_per_second(1e8));
     format!(
-        "this fills the path, for about {} and {} at most; at 100 Mbit/s that transfers about {}",
+        "this fills the path, for about {} and {} at most; at {} that transfers about {}",
         display::duration(usual),
         display::duration(most),
-        display::size(BitRate::from_bits_per_second(1e8) * usual)
+        display::rate(rate),
+        display::size(rate * usual)
     )
 }
 
@@ -153,6 +158,16 @@ fn progress_text(figures: &load::LoadFigures) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_announced_data_are_those_of_the_measured_capacity() {
+        let [usual, most] = [16, 40].map(Duration::from_secs);
+        let text = |capacity| announcement(usual, most, capacity);
+        let times = "this fills the path, for about 16.0 s and 40.0 s at most";
+        assert_eq!(text(None), format!("{times}; at 100 Mbit/s that transfers about 200 MB"));
+        let slow = Some(BitRate::from_bits_per_second(2e6));
+        assert_eq!(text(slow), format!("{times}; at 2.00 Mbit/s that transfers about 4.00 MB"));
+    }
 
     #[test]
     fn rates_have_their_direction() {

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use linerate_model::load::PhaseKind;
-use linerate_units::ByteCount;
+use linerate_units::{BitRate, ByteCount};
 
 use crate::tests::support::endings;
 
@@ -15,7 +15,8 @@ use super::options;
 fn the_expected_time_is_that_of_the_phases() {
     let seconds = Duration::from_secs;
     let defaults = options();
-    let idle = LoadTestOptions { phases: vec![PhaseKind::Idle], ..options() };
+    let capacity = Some(BitRate::from_bits_per_second(2e6));
+    let idle = LoadTestOptions { phases: vec![PhaseKind::Idle], capacity, ..options() };
     let none = LoadTestOptions { phases: Vec::new(), ..options() };
     let short_ramp =
         LoadTestOptions { ramp_limit: seconds(2), phases: vec![PhaseKind::Up, PhaseKind::Both], ..options() };
@@ -30,7 +31,8 @@ fn the_expected_time_is_that_of_the_phases() {
         let mut events = Vec::new();
         let mut observer = |event: &LoadEvent| events.push(event.clone());
         LoadRecord::new(&options, None, &mut observer).announce();
-        assert_eq!(events, [LoadEvent::Announcement { usual: seconds(usual), most: seconds(most) }]);
+        let capacity = options.capacity;
+        assert_eq!(events, [LoadEvent::Announcement { usual: seconds(usual), most: seconds(most), capacity }]);
     }
 }
 
