@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::fact::Fact;
 
 /// Running kernel.
@@ -40,8 +42,9 @@ impl RunningKernel {
 /// Parts of the releases of enterprise kernels: Red Hat and its rebuilds, Oracle's own, SUSE.
 const ENTERPRISE_MARKS: [&str; 4] = [".el", "uek", "-default", ".amzn"];
 
-/// First two numbers of a kernel's release, which determine its features.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// First two numbers of a kernel's release, which determine its features; a pair in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "(u32, u32)", into = "(u32, u32)")]
 pub struct KernelVersion {
     /// Major number.
     pub major: u32,
@@ -62,6 +65,18 @@ impl KernelVersion {
         let (major, rest) = release.split_once('.')?;
         let minor = rest.split(|character: char| !character.is_ascii_digit()).next()?;
         Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+}
+
+impl From<(u32, u32)> for KernelVersion {
+    fn from((major, minor): (u32, u32)) -> Self {
+        Self { major, minor }
+    }
+}
+
+impl From<KernelVersion> for (u32, u32) {
+    fn from(version: KernelVersion) -> Self {
+        (version.major, version.minor)
     }
 }
 

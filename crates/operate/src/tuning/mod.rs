@@ -5,7 +5,6 @@ pub mod agent;
 pub mod document;
 mod far;
 pub mod given;
-mod host_document;
 mod in_force;
 mod keeping;
 mod measure;

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use linerate_change::{ApplyOutcome, KeptChanges};
 use linerate_model::change::ChangeGroup;
 use linerate_model::change::document::PlanDocument;
+use linerate_rules::tuning::TuningHost;
 use serde::{Deserialize, Serialize};
 
-use super::host_document::HostDocument;
 use super::tuned_host::ConnectionAddresses;
 pub(super) use crate::far::lines::{AgentProtocolError, LineBuffer, decode, encode};
 
@@ -52,7 +52,7 @@ pub(super) enum AgentRequest {
 #[serde(tag = "answer", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum AgentAnswer {
     /// Description of the host.
-    Host { host: Box<HostDocument> },
+    Host { host: Box<TuningHost> },
     /// Trial begun; changes left by an earlier trial.
     Begun { left: Vec<String> },
     /// Applied changes.

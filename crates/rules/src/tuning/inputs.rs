@@ -14,6 +14,7 @@ use linerate_model::host::memory::HostMemory;
 use linerate_model::host::settings::SettingWritability;
 use linerate_model::path::PathDirection;
 use linerate_units::{BitRate, ByteCount, Mss, Mtu, PacketCount, Ratio, StreamCount};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::goal::TuningGoal;
 use super::proposal::HostEnd;
@@ -44,8 +45,9 @@ pub struct TuningInputs {
     pub seen: ObservedTransfer,
 }
 
-/// Facts about a host that tuning needs.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Facts about a host that tuning needs, as the other host receives them, too.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TuningHost {
     /// Kernel version.
     pub kernel: Option<KernelVersion>,
@@ -54,19 +56,35 @@ pub struct TuningHost {
     /// Settings that cannot be written, with the reason.
     pub unwritable: BTreeMap<String, String>,
     /// Total memory.
+    #[serde(rename = "memory_bytes", default, deserialize_with = "memory_size")]
     pub memory: Option<ByteCount>,
     /// Page size; 4096 bytes where unknown.
+    #[serde(rename = "page_bytes", default, deserialize_with = "page_size")]
     pub page: Option<ByteCount>,
     /// Number of TCP sockets.
     pub sockets: Option<StreamCount>,
-    /// Softnet counters of the measurement.
+    /// Softnet counters of the measurement; they stay on the host that measured.
+    #[serde(skip)]
     pub receiving: Option<ReceiveCounters>,
     /// Interface towards the other host.
     pub interface: Option<EgressInterface>,
     /// Route to the other host.
     pub route: Option<RouteText>,
     /// Parts that could not be read, with the reason: nothing is proposed for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
+}
+
+/// Reads the memory of a host, of which none is unknown.
+fn memory_size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteCount>, D::Error> {
+    let memory: Option<ByteCount> = Deserialize::deserialize(deserializer)?;
+    Ok(memory.filter(|memory| !memory.is_zero()))
+}
+
+/// Reads the page size of a host; another than a power of two is unknown, as a page of zero would divide by zero.
+fn page_size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteCount>, D::Error> {
+    let page: Option<ByteCount> = Deserialize::deserialize(deserializer)?;
+    Ok(page.filter(|page| page.get().is_power_of_two()))
 }
 
 /// Counters of `/proc/net/softnet_stat` during a measurement, with the settings in effect.
@@ -87,7 +105,8 @@ pub struct ReceiveCounters {
 }
 
 /// Interface with its qdiscs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EgressInterface {
     /// Interface name.
     pub name: String,
@@ -96,13 +115,15 @@ pub struct EgressInterface {
 }
 
 /// Route in the form of `ip route`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RouteText {
     /// Destination prefix.
     pub destination: String,
     /// Attributes after the destination.
     pub attributes: String,
     /// Address of the other host; `None` where it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
 }
 

@@ -1,11 +1,12 @@
 //! Tests of known paths, and of the list of rules.
 
 use core::time::Duration;
-use linerate_model::direction::Direction;
+use std::collections::BTreeMap;
 
 use linerate_analysis::formulas::bandwidth_delay_product;
 use linerate_model::change::{ChangeGroup, ChangeTarget};
 use linerate_model::diagnosis::Cause;
+use linerate_model::direction::Direction;
 use linerate_model::host::kernel::KernelVersion;
 use linerate_units::{BitRate, ByteCount, Ratio, StreamCount, WallTime};
 
@@ -364,4 +365,34 @@ fn softnet_counters_of_a_measured_host_are_used() {
 
 fn setting(key: &str) -> ChangeTarget {
     ChangeTarget::Setting { key: key.to_owned() }
+}
+
+#[test]
+fn a_host_of_the_agent_protocol_round_trips() {
+    let host = TuningHost {
+        kernel: Some(KernelVersion::new(6, 12)),
+        settings: BTreeMap::from([("net.ipv4.tcp_rmem".to_owned(), "4096 131072 6291456".to_owned())]),
+        unwritable: BTreeMap::from([("net.ipv4.tcp_mem".to_owned(), "of the whole host".to_owned())]),
+        memory: Some(ByteCount::new(1 << 33)),
+        page: Some(ByteCount::new(4096)),
+        sockets: Some(StreamCount::new(7)),
+        receiving: None,
+        interface: Some(EgressInterface {
+            name: "eth0".to_owned(),
+            queueing: Some("# made by the kernel: fq".to_owned()),
+        }),
+        route: Some(RouteText {
+            destination: "default".to_owned(),
+            attributes: "via 192.0.2.1 dev eth0".to_owned(),
+            peer: Some("198.51.100.7".to_owned()),
+        }),
+        unreadable: vec!["the queueing disciplines of eth1: no tc".to_owned()],
+    };
+    for host in [host, TuningHost::default()] {
+        let text = serde_json::to_string(&host).expect("JSON");
+        assert_eq!(serde_json::from_str::<TuningHost>(&text).expect("a host"), host);
+    }
+    let odd = TuningHost { page: Some(ByteCount::ZERO), memory: Some(ByteCount::ZERO), ..TuningHost::default() };
+    let text = serde_json::to_string(&odd).expect("JSON");
+    assert_eq!(serde_json::from_str::<TuningHost>(&text).expect("a host"), TuningHost::default());
 }

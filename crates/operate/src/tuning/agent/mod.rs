@@ -136,9 +136,7 @@ fn answer_text(answer: &AgentAnswer) -> String {
 
 fn carry_out(party: &mut dyn TunedHost, request: &AgentRequest) -> Result<AgentAnswer, TunedHostError> {
     Ok(match request {
-        AgentRequest::Host { connection } => {
-            AgentAnswer::Host { host: Box::new((&party.describe(*connection)?).into()) }
-        }
+        AgentRequest::Host { connection } => AgentAnswer::Host { host: Box::new(party.describe(*connection)?) },
         AgentRequest::Begin { plan, purpose, limit_ms } => {
             let plan = checked_plan(plan)?;
             AgentAnswer::Begun { left: party.begin(&plan, purpose, time(*limit_ms))? }

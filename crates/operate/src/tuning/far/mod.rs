@@ -189,7 +189,7 @@ fn milliseconds(time: Duration) -> u64 {
 impl TunedHost for FarHost {
     fn describe(&mut self, connection: Option<ConnectionAddresses>) -> Result<TuningHost, TunedHostError> {
         match self.ask(&AgentRequest::Host { connection }, ANSWER_TIMEOUT)? {
-            AgentAnswer::Host { host } => Ok((*host).into()),
+            AgentAnswer::Host { host } => Ok(*host),
             _ => Err(self.unexpected_reply()),
         }
     }
