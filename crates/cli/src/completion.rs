@@ -8,7 +8,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathComplete
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 use linerate_documents::shaper_persistence::ShaperManager;
-use linerate_history::{History, HistoryLocation, RunFilter, RunSummary};
+use linerate_history::{History, HistoryLocation, ListedRun, RunFilter};
 use linerate_lab::library;
 use linerate_operate::shaping::persist;
 use linerate_shape::back_ends::BackEndId;
@@ -93,7 +93,7 @@ pub(crate) fn hosts(current: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// Latest runs of the history, those with a tag first.
-fn recorded_runs() -> Vec<RunSummary> {
+fn recorded_runs() -> Vec<ListedRun> {
     let Ok(HistoryLocation::File(file)) = HistoryLocation::from_environment() else { return Vec::new() };
     let filter = RunFilter { limit: Some(MAX_RUNS), ..RunFilter::default() };
     let mut runs = History::open_existing(&file).and_then(|history| history.list(&filter)).unwrap_or_default();
@@ -103,7 +103,7 @@ fn recorded_runs() -> Vec<RunSummary> {
 
 /// Runs of the history by number, with their tags.
 pub(crate) fn runs(current: &OsStr) -> Vec<CompletionCandidate> {
-    let text = |run: RunSummary| {
+    let text = |run: ListedRun| {
         let tags = if run.tags.is_empty() { String::new() } else { format!(" [{}]", run.tags.join("] [")) };
         (run.id.to_string(), format!("{}{tags}: {}", run.host, run.verdict))
     };

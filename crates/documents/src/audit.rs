@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use linerate_model::change::HostChange;
 use linerate_model::fact::Fact;
 use linerate_model::finding::{AuditFinding, FindingSeverity};
 use linerate_model::host::HostFacts;
@@ -24,7 +23,7 @@ pub struct AuditDocument {
     /// Number of findings by severity, including those that are not listed.
     pub counts: SeverityCounts,
     /// Findings, the most severe first.
-    pub findings: Vec<FindingDocument>,
+    pub findings: Vec<LocatedFinding>,
     /// Every fact by name, read or not.
     pub facts: BTreeMap<String, Fact<String>>,
 }
@@ -60,33 +59,15 @@ impl SeverityCounts {
     }
 }
 
-/// Finding of one rule.
+/// Finding with the lines that set its subject.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FindingDocument {
-    /// Identifier of the rule.
-    pub rule: String,
-    /// Severity.
-    pub severity: FindingSeverity,
-    /// Subject: a setting, an interface, a file.
-    pub subject: String,
-    /// Problem in one sentence, with the figures.
-    pub text: String,
-    /// Findings of other rules on the same setting, each with its rule.
-    #[serde(default)]
-    pub notes: Vec<String>,
-    /// Facts that show it.
-    pub evidence: Vec<String>,
+pub struct LocatedFinding {
+    /// Finding.
+    #[serde(flatten)]
+    pub finding: AuditFinding,
     /// Lines of files that set the subject, in the order of the boot.
     pub locations: Vec<FileLocation>,
-    /// Reference: section of an RFC, documentation of the kernel, a measurement in the lab.
-    pub source: String,
-    /// Risk of following the advice.
-    pub risk: String,
-    /// Commands and edits that fix the problem.
-    pub remedy: Vec<String>,
-    /// Change that linerate can apply itself.
-    pub change: Option<HostChange>,
 }
 
 /// Location in a file.
@@ -132,7 +113,7 @@ pub struct ExplanationDocument {
     /// Rules that examine it.
     pub rules: Vec<String>,
     /// Findings of these rules.
-    pub findings: Vec<FindingDocument>,
+    pub findings: Vec<LocatedFinding>,
 }
 
 /// Write access of this process to a setting.
@@ -170,29 +151,18 @@ impl AuditDocument {
             schema: SCHEMA,
             linerate_version: linerate_version.to_owned(),
             counts: SeverityCounts::of(findings),
-            findings: findings.iter().map(|finding| FindingDocument::new(host, finding)).collect(),
+            findings: findings.iter().map(|finding| LocatedFinding::new(host, finding)).collect(),
             facts: host.listed().into_iter().collect(),
         }
     }
 }
 
-impl FindingDocument {
-    /// Creates a finding with its locations.
+impl LocatedFinding {
+    /// Adds the locations to a finding.
     #[must_use]
     pub fn new(host: &HostFacts, finding: &AuditFinding) -> Self {
-        Self {
-            rule: finding.rule.clone(),
-            severity: finding.severity,
-            subject: finding.subject.clone(),
-            text: finding.text.clone(),
-            notes: finding.notes.clone(),
-            evidence: finding.evidence.clone(),
-            locations: setting_locations(host, &finding.subject, ReadOrder::Procps),
-            source: finding.source.clone(),
-            risk: finding.risk.clone(),
-            remedy: finding.remedy.clone(),
-            change: finding.change.clone(),
-        }
+        let locations = setting_locations(host, &finding.subject, ReadOrder::Procps);
+        Self { finding: finding.clone(), locations }
     }
 }
 

@@ -1,14 +1,11 @@
 //! Document of `linerate diagnose --json`: limiting causes of a transfer, with their evidence.
 
-use linerate_model::direction::Direction;
 use std::collections::BTreeMap;
 
-use linerate_model::diagnosis::{
-    BoundKind, Cause, CauseLocation, Confidence, GoodputEstimate, SenderState, TransferObservation, TuneScope,
-};
+use linerate_model::diagnosis::{DiagnosisVerdict, StateShare, ThroughputBound, TransferObservation};
+use linerate_model::direction::Direction;
 use serde::{Deserialize, Serialize};
 
-use linerate_model::diagnosis;
 use linerate_model::far::{HostEvidence, KernelEvents};
 use linerate_model::path::{PathDocument, UnknownValue};
 use linerate_model::report::TestTermination;
@@ -42,15 +39,15 @@ pub struct DiagnoseDocument {
     /// Options of the transfer in iperf3's syntax; empty for its defaults.
     pub transfer: Vec<String>,
     /// Limiting causes, most important first.
-    pub verdicts: Vec<CauseVerdict>,
+    pub verdicts: Vec<DiagnosisVerdict>,
     /// Shares of the transfer's time by state of the sender.
     pub states: Vec<StateShare>,
     /// Goodput: payload that arrived.
     pub goodput_bits_per_second: Option<f64>,
     /// Upper bound of the throughput by each resource, lowest first.
-    pub bounds: Vec<ThroughputLimit>,
+    pub bounds: Vec<ThroughputBound>,
     /// Next bound without the cause of the first verdict.
-    pub next: Option<ThroughputLimit>,
+    pub next: Option<ThroughputBound>,
     /// Figures that contradict the measurement, each with what refutes it.
     #[serde(default)]
     pub contradictions: Vec<String>,
@@ -124,89 +121,5 @@ impl HostKernelEvents {
 
     const fn hosts(observation: &TransferObservation) -> [(TransferHost, Option<&HostEvidence>); 2] {
         [(TransferHost::Sender, observation.sender.as_ref()), (TransferHost::Receiver, observation.receiver.as_ref())]
-    }
-}
-
-/// One verdict.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CauseVerdict {
-    /// Cause.
-    pub cause: Cause,
-    /// Location of the cause.
-    pub location: CauseLocation,
-    /// Confidence.
-    pub confidence: Confidence,
-    /// Explanation in one sentence.
-    pub text: String,
-    /// Share of the transfer's time that the cause explains, from 0 to 1.
-    #[serde(default)]
-    pub share: Option<f64>,
-    /// Goodput expected without this cause, and without `together_with`.
-    #[serde(default)]
-    pub without: Option<GoodputEstimate>,
-    /// Cause that has to go as well: each of the two holds the transfer alone.
-    #[serde(default)]
-    pub together_with: Option<Cause>,
-    /// Supporting figures.
-    pub evidence: Vec<String>,
-    /// Advice; empty where no change to a host would help.
-    pub advice: Vec<String>,
-    /// Run of `linerate tune` that tries a remedy; `null` where it would propose nothing, and for later verdicts.
-    #[serde(default)]
-    pub tune: Option<TuneScope>,
-}
-
-/// Share of the time in one state.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct StateShare {
-    /// State of the sender.
-    pub state: SenderState,
-    /// Share from 0 to 1.
-    pub share: f64,
-}
-
-/// Upper bound of the throughput by one resource.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ThroughputLimit {
-    /// Resource.
-    pub kind: BoundKind,
-    /// Payload bits per second.
-    pub bits_per_second: f64,
-    /// Formula with its inputs.
-    pub arithmetic: String,
-}
-
-impl From<&diagnosis::DiagnosisVerdict> for CauseVerdict {
-    fn from(verdict: &diagnosis::DiagnosisVerdict) -> Self {
-        Self {
-            cause: verdict.cause,
-            location: verdict.cause.location(),
-            confidence: verdict.confidence,
-            text: verdict.text.clone(),
-            share: verdict.share.map(linerate_units::Ratio::get),
-            without: verdict.without,
-            together_with: verdict.together_with,
-            evidence: verdict.evidence.clone(),
-            advice: verdict.advice.clone(),
-            tune: verdict.tune,
-        }
-    }
-}
-
-impl From<&diagnosis::ThroughputBound> for ThroughputLimit {
-    fn from(bound: &diagnosis::ThroughputBound) -> Self {
-        Self { kind: bound.kind, bits_per_second: bound.rate.bits_per_second(), arithmetic: bound.arithmetic.clone() }
-    }
-}
-
-impl StateShare {
-    /// Shares of a diagnosis.
-    #[must_use]
-    pub fn all(diagnosis: &diagnosis::TransferDiagnosis) -> Vec<Self> {
-        let share = |(state, share): &(SenderState, linerate_units::Ratio)| Self { state: *state, share: share.get() };
-        diagnosis.states.iter().map(share).collect()
     }
 }

@@ -4,9 +4,10 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use linerate_units::serde::{Nanoseconds, OptionalNanoseconds};
-use linerate_units::{ByteCount, Ratio};
+use linerate_units::{ByteCount, Ratio, WallTime};
 use serde::Serialize;
 
+use crate::civil_time::as_rfc3339;
 use crate::fleet_result::FleetTestKind;
 
 /// Version of this document's schema.
@@ -141,7 +142,9 @@ pub struct FleetCost {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlannedStart {
     /// Time in UTC (RFC 3339).
-    pub at: String,
+    #[serde(with = "as_rfc3339")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub at: WallTime,
     /// Name of the task.
     pub task: Arc<str>,
     /// Names of the addresses, in alphabetical order.

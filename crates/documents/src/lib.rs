@@ -9,6 +9,7 @@ pub mod baseline;
 pub mod calculation;
 pub mod change_reports;
 pub mod change_sets;
+pub mod civil_time;
 pub mod comparison;
 pub mod diagnose;
 pub mod doctor;

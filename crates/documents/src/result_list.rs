@@ -1,7 +1,9 @@
 //! Document of `linerate history list --results --json`: results of monitors and agents.
 
+use linerate_units::WallTime;
 use serde::{Deserialize, Serialize};
 
+use super::civil_time::as_rfc3339;
 use super::fleet_result::{FleetTestKind, SessionOutcome};
 
 /// Version of this document's schema.
@@ -24,7 +26,9 @@ pub struct ListedResult {
     /// Identity of the result; `null` for the tests of an hour.
     pub id: Option<String>,
     /// Planned time of the test, or start of the hour, in UTC, as RFC 3339 writes it: `2026-11-21T23:51:07Z`.
-    pub at: String,
+    #[serde(with = "as_rfc3339")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub at: WallTime,
     /// Name of the task of the description; `test` or `probe` of a monitor.
     pub task: String,
     /// Type of the test: `throughput`, `diagnose`, `load`, `rtt`, ….

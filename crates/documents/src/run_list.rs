@@ -1,8 +1,14 @@
 //! Document of `linerate history list --json`: recorded runs.
 
+use core::fmt;
+use core::time::Duration;
+
 use linerate_model::report::Outcome;
+use linerate_units::WallTime;
+use linerate_units::serde::Nanoseconds;
 use serde::{Deserialize, Serialize};
 
+use super::civil_time::as_rfc3339;
 use super::run::RunKind;
 
 /// Version of this document's schema.
@@ -18,16 +24,46 @@ pub struct RunListDocument {
     pub runs: Vec<ListedRun>,
 }
 
+/// Number of a run, assigned when it is stored and never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct RunId(i64);
+
+impl RunId {
+    /// The run with that number, which may or may not exist.
+    #[must_use]
+    pub const fn new(number: i64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    /// The bare number.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// Recorded run, without its figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ListedRun {
     /// Number of the run.
-    pub id: i64,
+    pub id: RunId,
     /// Start time in UTC, as RFC 3339 writes it: `2026-11-21T23:51:07Z`.
-    pub started_at: String,
+    #[serde(with = "as_rfc3339")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub started_at: WallTime,
     /// Duration in nanoseconds.
-    pub duration_ns: u64,
+    #[serde(rename = "duration_ns", with = "Nanoseconds")]
+    pub duration: Duration,
     /// Command that measured.
     pub kind: RunKind,
     /// Host as given by the user.

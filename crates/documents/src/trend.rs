@@ -1,8 +1,11 @@
 //! Document of `linerate history trend --json`: one figure over the runs or results.
 
+use linerate_units::WallTime;
 use serde::{Deserialize, Serialize};
 
-use super::run::FigureUnit;
+use super::civil_time::as_rfc3339;
+use super::run::RunFigure;
+use super::run_list::RunId;
 
 /// Version of this document's schema.
 pub const SCHEMA: u32 = 1;
@@ -24,19 +27,14 @@ pub struct TrendDocument {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrendSample {
     /// Number of the run; `null` for a result of a monitor or an agent.
-    pub id: Option<i64>,
+    pub id: Option<RunId>,
     /// Start time in UTC, as RFC 3339 writes it: `2026-11-21T23:51:07Z`.
-    pub started_at: String,
+    #[serde(with = "as_rfc3339")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub started_at: WallTime,
     /// Host of the run as given by the user; of a result, both hosts: `a -> b`.
     pub host: String,
-    /// Unit of all values here.
-    pub unit: FigureUnit,
-    /// Value; `null` when it could not be measured.
-    pub value: Option<f64>,
-    /// Lower bound of the 95 % confidence interval; `null` where the run has no interval.
-    pub low: Option<f64>,
-    /// Upper bound of the 95 % confidence interval; `null` where the run has no interval.
-    pub high: Option<f64>,
-    /// Number of independent samples; `null` where the run does not have it.
-    pub count: Option<u64>,
+    /// Figure; of a run without its note.
+    #[serde(flatten)]
+    pub figure: RunFigure,
 }

@@ -11,7 +11,7 @@ use linerate_model::report::TestTermination;
 use linerate_model::summary::DurationDistribution;
 use serde::{Deserialize, Serialize};
 
-use super::diagnose::CauseVerdict;
+use linerate_model::diagnosis::DiagnosisVerdict;
 
 /// Version of this document's schema.
 pub const SCHEMA: u32 = 1;
@@ -89,7 +89,7 @@ pub struct WebPhase {
     /// Shares of the time under each limit, by the server's kernel.
     pub limits: Option<LimitShares>,
     /// Limiting causes by the server's view alone, most important first.
-    pub verdicts: Vec<CauseVerdict>,
+    pub verdicts: Vec<DiagnosisVerdict>,
 }
 
 /// Grade of the latency under load.

@@ -6,12 +6,12 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, SCHEMA};
+use linerate_documents::run_list::RunId;
 use linerate_model::json;
 use linerate_model::report::Outcome;
 use linerate_units::WallTime;
 
 use crate::HistoryError;
-use crate::id::RunId;
 
 /// zlib level. The times of every series repeat in a document: it shrinks to a tenth or less.
 const COMPRESSION: u32 = 5;

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use linerate_documents::run_list::RunId;
 use rusqlite::ErrorCode;
 
-use crate::id::{RunId, RunReference};
+use crate::id::RunReference;
 
 /// Error of an operation on the history. Stored runs are unaffected.
 #[derive(Debug, thiserror::Error)]

@@ -1,16 +1,15 @@
 //! The stored runs.
 
-use core::time::Duration;
 use std::path::{Path, PathBuf};
 
-use linerate_documents::run::{RunDocument, RunFigure, RunKind};
-use linerate_model::report::Outcome;
-use linerate_units::WallTime;
+use linerate_documents::run::RunDocument;
+use linerate_documents::run_list::{ListedRun, RunId};
+use linerate_documents::trend::TrendSample;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params, params_from_iter};
 
 use crate::filter::RunFilter;
-use crate::id::{RunId, RunReference};
+use crate::id::RunReference;
 use crate::row::{FIGURE_COLUMNS, RunRow, RunWriter, SUMMARY_COLUMNS, figure_sample, run_summary};
 use crate::{HistoryError, document, migration, open_file};
 
@@ -19,42 +18,6 @@ use crate::{HistoryError, document, migration, open_file};
 pub struct History {
     connection: Connection,
     file: PathBuf,
-}
-
-/// Summary of a run, for lists.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunSummary {
-    /// Number of the run.
-    pub id: RunId,
-    /// Start time.
-    pub started_at: WallTime,
-    /// Duration.
-    pub duration: Duration,
-    /// Command of the measurement.
-    pub kind: RunKind,
-    /// The host as the user wrote it.
-    pub host: String,
-    /// Outcome of the run.
-    pub outcome: Outcome,
-    /// Result, in one sentence.
-    pub verdict: String,
-    /// Name of the emulated path; `None` for a real one.
-    pub lab_path: Option<String>,
-    /// Tags of the user, in alphabetical order.
-    pub tags: Vec<String>,
-}
-
-/// One sample of a figure: its value in one run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FigureSample {
-    /// The run.
-    pub id: RunId,
-    /// Start time of the run.
-    pub started_at: WallTime,
-    /// The host as the user wrote it.
-    pub host: String,
-    /// The figure, without its note.
-    pub figure: RunFigure,
 }
 
 /// Outcome of adding a run unless it is known.
@@ -149,7 +112,7 @@ impl History {
     /// # Errors
     ///
     /// The file cannot be read.
-    pub fn list(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, HistoryError> {
+    pub fn list(&self, filter: &RunFilter) -> Result<Vec<ListedRun>, HistoryError> {
         let (condition, mut values) = filter.condition();
         values.push(filter.limit().into());
         let query = format!(
@@ -168,7 +131,7 @@ impl History {
     /// # Errors
     ///
     /// The file cannot be read.
-    pub fn latest(&self, count: core::num::NonZeroU32) -> Result<Vec<RunSummary>, HistoryError> {
+    pub fn latest(&self, count: core::num::NonZeroU32) -> Result<Vec<ListedRun>, HistoryError> {
         self.list(&RunFilter { limit: Some(count), ..RunFilter::default() })
     }
 
@@ -178,7 +141,7 @@ impl History {
     /// # Errors
     ///
     /// The file cannot be read.
-    pub fn figures(&self, name: &str, filter: &RunFilter) -> Result<Vec<FigureSample>, HistoryError> {
+    pub fn figures(&self, name: &str, filter: &RunFilter) -> Result<Vec<TrendSample>, HistoryError> {
         let (condition, mut values) = filter.condition();
         values.insert(0, name.to_owned().into());
         values.push(filter.limit().into());

@@ -3,30 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// Number of a run, assigned when it is stored and never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RunId(i64);
-
-impl RunId {
-    /// The run with that number, which may or may not exist.
-    #[must_use]
-    pub const fn new(number: i64) -> Self {
-        Self(number)
-    }
-
-    /// The number.
-    #[must_use]
-    pub const fn get(self) -> i64 {
-        self.0
-    }
-}
-
-impl fmt::Display for RunId {
-    /// The bare number.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+use linerate_documents::run_list::RunId;
 
 /// Reference to a run, as the user writes it: `17`, `last`, `last-1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +31,7 @@ impl FromStr for RunReference {
                 let back = rest.strip_prefix('-').filter(|back| digits(back)).ok_or_else(wrong)?;
                 back.parse().map(Self::BeforeLast).map_err(|_| wrong())
             }
-            None if digits(text) => text.parse().map(|number| Self::Id(RunId(number))).map_err(|_| wrong()),
+            None if digits(text) => text.parse().map(|number| Self::Id(RunId::new(number))).map_err(|_| wrong()),
             None => Err(wrong()),
         }
     }
@@ -98,8 +75,8 @@ impl FromStr for RunReferences {
                     let (RunReference::Id(first), RunReference::Id(last)) = (first.parse()?, last.parse()?) else {
                         return Err(wrong());
                     };
-                    let numbers = (first.0..=last.0).take(MAX_RUNS + 1);
-                    all.extend(numbers.map(|number| RunReference::Id(RunId(number))));
+                    let numbers = (first.get()..=last.get()).take(MAX_RUNS + 1);
+                    all.extend(numbers.map(|number| RunReference::Id(RunId::new(number))));
                 }
                 None => all.push(part.parse()?),
             }

@@ -21,11 +21,11 @@ pub mod result_log;
 mod row;
 mod size;
 pub mod transfer;
-pub mod utc_time;
 
 pub use error::HistoryError;
 pub use filter::RunFilter;
-pub use history::{FigureSample, History, RunSummary};
-pub use id::{InvalidRunReference, RunId, RunReference, RunReferences};
+pub use history::History;
+pub use id::{InvalidRunReference, RunReference, RunReferences};
+pub use linerate_documents::run_list::{ListedRun, RunId};
 pub use location::{HistoryLocation, LOCATION_VARIABLE};
 pub use size::DeletedRuns;

@@ -3,14 +3,15 @@
 use core::time::Duration;
 
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunFigure, RunKind};
+use linerate_documents::run_list::{ListedRun, RunId};
+use linerate_documents::trend::TrendSample;
 use linerate_units::WallTime;
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, Statement, Transaction, params};
 
 use crate::HistoryError;
 use crate::document::{self, integer};
-use crate::history::{AddOutcome, FigureSample, RunSummary};
-use crate::id::RunId;
+use crate::history::AddOutcome;
 
 /// Columns of [`run_summary`], of table `runs`.
 pub(crate) const SUMMARY_COLUMNS: &str = "id, started_at_unix_ns, duration_ns, kind, host, outcome, verdict, lab_path, \
@@ -134,9 +135,9 @@ impl<'t> RunWriter<'t> {
 }
 
 /// Reads the columns [`SUMMARY_COLUMNS`].
-pub(crate) fn run_summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
+pub(crate) fn run_summary(row: &Row<'_>) -> rusqlite::Result<ListedRun> {
     let tags: String = row.get(8)?;
-    Ok(RunSummary {
+    Ok(ListedRun {
         id: RunId::new(row.get(0)?),
         started_at: WallTime::from_unix(duration_column(row, 1)?),
         duration: duration_column(row, 2)?,
@@ -166,9 +167,9 @@ pub(crate) fn figure(row: &Row<'_>, first: usize) -> rusqlite::Result<RunFigure>
 }
 
 /// Reads number, time and host of a run, then the columns [`FIGURE_COLUMNS`].
-pub(crate) fn figure_sample(row: &Row<'_>) -> rusqlite::Result<FigureSample> {
-    Ok(FigureSample {
-        id: RunId::new(row.get(0)?),
+pub(crate) fn figure_sample(row: &Row<'_>) -> rusqlite::Result<TrendSample> {
+    Ok(TrendSample {
+        id: Some(RunId::new(row.get(0)?)),
         started_at: WallTime::from_unix(duration_column(row, 1)?),
         host: row.get(2)?,
         figure: figure(row, 3)?,

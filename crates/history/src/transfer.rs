@@ -3,19 +3,20 @@
 use std::cell::Cell;
 use std::io::{self, BufRead, Read, Write};
 
+use linerate_documents::civil_time;
 use linerate_documents::run::RunFigure;
+use linerate_documents::run_list::{ListedRun, RunId};
 use linerate_model::json;
 use rusqlite::Row;
 use serde_json::Deserializer;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
+use crate::HistoryError;
 use crate::document::{self, kind_name, outcome_name, unit_name};
 use crate::filter::RunFilter;
-use crate::history::{AddOutcome, History, RunSummary};
-use crate::id::RunId;
+use crate::history::{AddOutcome, History};
 use crate::row::{self, FIGURE_COLUMNS, RunRow, SUMMARY_COLUMNS, run_summary};
-use crate::{HistoryError, utc_time};
 
 /// The columns of [`write_csv`].
 const CSV_COLUMNS: &str =
@@ -74,11 +75,11 @@ pub fn write_csv(history: &History, filter: &RunFilter, out: &mut dyn Write) -> 
     })
 }
 
-fn csv_line(run: &RunSummary, port: u16, figure: &RunFigure) -> String {
+fn csv_line(run: &ListedRun, port: u16, figure: &RunFigure) -> String {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let cells = [
         run.id.to_string(),
-        utc_time::rfc3339(run.started_at),
+        civil_time::rfc3339(run.started_at),
         run.duration.as_secs_f64().to_string(),
         kind_name(run.kind).to_owned(),
         run.host.clone(),

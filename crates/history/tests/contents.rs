@@ -4,12 +4,13 @@ use linerate_model::direction::Direction;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use linerate_documents::civil_time;
 use linerate_documents::environment::{HostEnvironmentRecord, InterfaceEnvironment, OtherTraffic};
 use linerate_documents::run::{
     ChartPanel, FigureUnit, ImprovementDirection, LabPath, PhaseSpan, RunDocument, RunEnvironment, RunFigure, RunKind,
     RunResult, SampleSeries,
 };
-use linerate_history::{History, HistoryError, RunFilter, RunId, RunReference, transfer, utc_time};
+use linerate_history::{History, HistoryError, RunFilter, RunId, RunReference, transfer};
 use linerate_model::load::LoadDocument;
 use linerate_model::path::PeerKind;
 use linerate_model::report::TestTermination;
@@ -288,7 +289,7 @@ fn csv_is_quoted_where_necessary() {
         "1,2026-11-20T07:54:39Z,20,throughput,a,5201,complete,,,goodput_down,bit/s,1500000000,,1575000000,5,\
          \"Up 1, \"\"down\"\" 2.\nReally.\"\r\n"
     );
-    assert_eq!(utc_time::rfc3339(at(0)), "2026-11-20T07:54:39Z");
+    assert_eq!(civil_time::rfc3339(at(0)), "2026-11-20T07:54:39Z");
 }
 
 #[test]

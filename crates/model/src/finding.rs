@@ -19,7 +19,8 @@ pub enum FindingSeverity {
 }
 
 /// Finding of one rule.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditFinding {
     /// Identifier of the rule, for example `sack-off`.
     pub rule: String,
@@ -30,6 +31,7 @@ pub struct AuditFinding {
     /// Problem in one sentence, with the figures.
     pub text: String,
     /// Findings of other rules on the same setting, each with its rule: `below-kernel-default: ...`.
+    #[serde(default)]
     pub notes: Vec<String>,
     /// Facts that show it: `net.ipv4.tcp_sack = 0 (/etc/sysctl.d/99-old.conf:12)`.
     pub evidence: Vec<String>,

@@ -10,7 +10,9 @@ use super::path::{PathHop, PeerKind, UnknownValue};
 use super::report::TestTermination;
 use super::summary::DurationDistribution;
 use super::traffic_profile::ProfileResult;
-pub use linerate_analysis::latency_under_load::{DualQueue, LatencyClass, LatencyGrade, ResponsivenessMethod};
+pub use linerate_analysis::latency_under_load::{
+    DualQueue, LatencyClass, LatencyGrade, MedianDelay, ResponsivenessMethod,
+};
 use linerate_analysis::statistics::SampleSummary;
 use linerate_units::serde::nanoseconds;
 
@@ -323,29 +325,15 @@ pub struct DualQueueFinding {
     /// Evidence in one sentence.
     pub evidence: String,
     /// Delay of probes without ECN in the loaded direction, above the smallest of the idle path.
-    pub not_ect: Option<CodepointDelay>,
+    pub not_ect: Option<MedianDelay>,
     /// The same with ECT(0).
-    pub ect0: Option<CodepointDelay>,
+    pub ect0: Option<MedianDelay>,
     /// The same with ECT(1).
-    pub ect1: Option<CodepointDelay>,
+    pub ect1: Option<MedianDelay>,
     /// Share of probes with ECT(1) that arrive with it, of those without a mark; `None` where the far end does not report it.
     pub ect1_intact: Option<f64>,
     /// Share of probes with ECT(1) that arrive marked (CE).
     pub ect1_marked: Option<f64>,
-}
-
-/// Median delay with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CodepointDelay {
-    /// Median.
-    pub median_ns: u64,
-    /// Lower bound of the interval.
-    pub low_ns: u64,
-    /// Upper bound of the interval.
-    pub high_ns: u64,
-    /// Answered probes.
-    pub probes: u64,
 }
 
 /// Cross traffic during the measurement.

@@ -3,9 +3,7 @@
 use linerate_model::direction::Direction;
 use std::time::Duration;
 
-use linerate_documents::diagnose::{
-    CauseVerdict, DiagnoseDocument, HostKernelEvents, SCHEMA, StateShare, ThroughputLimit,
-};
+use linerate_documents::diagnose::{DiagnoseDocument, HostKernelEvents, SCHEMA};
 use linerate_documents::run::{
     ChartPanel, FigureUnit, ImprovementDirection, RunDocument, RunEnvironment, RunFigure, SampleSeries,
 };
@@ -89,11 +87,11 @@ impl RunStart {
                 TestDirection::Forward | TestDirection::Bidirectional => Direction::Up,
             },
             transfer: asked.transfer.to_vec(),
-            verdicts: diagnosis.verdicts.iter().map(CauseVerdict::from).collect(),
-            states: StateShare::all(diagnosis),
+            verdicts: diagnosis.verdicts.clone(),
+            states: diagnosis.states.clone(),
             goodput_bits_per_second: Some(diagnosis.goodput.bits_per_second()),
-            bounds: diagnosis.bounds.iter().map(ThroughputLimit::from).collect(),
-            next: diagnosis.next.as_ref().map(ThroughputLimit::from),
+            bounds: diagnosis.bounds.clone(),
+            next: diagnosis.next.clone(),
             contradictions: diagnosis.contradictions.clone(),
             figures: observation
                 .map(|observation| {

@@ -17,7 +17,6 @@
 #![forbid(unsafe_code)]
 
 pub mod bars;
-mod civil_time;
 pub mod escape;
 mod figures;
 pub mod fleet;

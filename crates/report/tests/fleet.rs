@@ -5,15 +5,13 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use linerate_documents::diagnose::CauseVerdict;
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_documents::run::{RunDocument, RunResult};
-use linerate_documents::throughput::TestDiagnosis;
-use linerate_model::diagnosis::{Cause, Confidence};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict, TransferDiagnosis};
 use linerate_model::direction::Direction;
 use linerate_report::fleet::{FleetMatrix, faults, page, summary};
 use linerate_report::throughput_text::{TerminalWidth, TextStyle};
-use linerate_units::WallTime;
+use linerate_units::{BitRate, WallTime};
 
 use crate::runs;
 
@@ -23,10 +21,9 @@ fn run(causes: [Cause; 2]) -> RunDocument {
     let RunResult::Throughput(throughput) = &mut run.result else { panic!("a throughput run") };
     for test in &mut throughput.runs {
         let cause = causes[usize::from(test.direction == Direction::Down)];
-        test.diagnosis = Some(TestDiagnosis {
-            verdicts: vec![CauseVerdict {
+        test.diagnosis = Some(TransferDiagnosis {
+            verdicts: vec![DiagnosisVerdict {
                 cause,
-                location: cause.location(),
                 confidence: Confidence::High,
                 text: cause.explanation().to_owned(),
                 share: None,
@@ -37,8 +34,10 @@ fn run(causes: [Cause; 2]) -> RunDocument {
                 tune: None,
             }],
             states: Vec::new(),
+            goodput: BitRate::from_bits_per_second(9e7),
             bounds: Vec::new(),
             next: None,
+            contradictions: Vec::new(),
             notes: Vec::new(),
         });
     }

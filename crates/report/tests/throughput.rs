@@ -5,7 +5,7 @@ use linerate_model::direction::Direction;
 
 use linerate_documents::throughput::ThroughputDocument;
 use linerate_model::diagnosis::{
-    BoundKind, Cause, CauseLocation, Confidence, DiagnosisVerdict, SenderState, ThroughputBound, TransferDiagnosis,
+    BoundKind, Cause, Confidence, DiagnosisVerdict, SenderState, StateShare, ThroughputBound, TransferDiagnosis,
 };
 use linerate_model::limit::LimitShares;
 use linerate_model::report::{CpuUtilization, FarReport, TcpReport, TestTermination};
@@ -315,7 +315,7 @@ fn diagnosis(cause: Cause, confidence: Confidence, text: &str, states: &[(Sender
             advice: Vec::new(),
             tune: None,
         }],
-        states: states.iter().map(|(state, share)| (*state, ratio(*share))).collect(),
+        states: states.iter().map(|(state, share)| StateShare { state: *state, share: ratio(*share) }).collect(),
         goodput: BitRate::from_bits_per_second(213e6),
         bounds: Vec::new(),
         next: None,
@@ -445,9 +445,9 @@ fn the_document_has_the_diagnosis_as_in_diagnose() {
     let document = ThroughputDocument::new("0.1.0", &diagnosed_path());
     let first = document.runs[0].diagnosis.as_ref().expect("a diagnosis");
     let verdict = &first.verdicts[0];
-    assert_eq!((verdict.cause, verdict.location), (Cause::ReceiveWindow, CauseLocation::Receiver));
+    assert_eq!(verdict.cause, Cause::ReceiveWindow);
     assert_eq!(first.states[1].state, SenderState::SlowStart);
-    assert_eq!(first.next.as_ref().map(|next| next.bits_per_second), Some(1.04e9));
+    assert_eq!(first.next.as_ref().map(|next| next.rate), Some(BitRate::from_bits_per_second(1.04e9)));
     assert_eq!(document.runs[3].diagnosis, None);
     let text = serde_json::to_string(&document).expect("plain data");
     assert_eq!(serde_json::from_str::<ThroughputDocument>(&text).expect("the same shape"), document);
@@ -475,8 +475,8 @@ fn figures_come_from_the_side_that_reports_them() {
     let path = long_fat_path();
     let document = ThroughputDocument::new("0.1.0", &path);
     let [up, _, down, _] = &document.runs[..] else { panic!("four runs") };
-    assert_eq!(up.loaded_rtt.map(|rtt| (rtt.median_ns, rtt.p95_ns)), Some((117_200_000, 117_900_000)));
-    assert_eq!(down.loaded_rtt.map(|rtt| (rtt.median_ns, rtt.p95_ns)), Some((117_600_000, 119_000_000)));
+    assert_eq!(up.loaded_rtt.map(|rtt| (rtt.median, rtt.p95)), Some((ms(117.2), ms(117.9))));
+    assert_eq!(down.loaded_rtt.map(|rtt| (rtt.median, rtt.p95)), Some((ms(117.6), ms(119.0))));
     assert_eq!(
         (up.sender_congestion_control.as_deref(), up.receiver_congestion_control.as_deref()),
         (Some("cubic"), Some("bbr"))

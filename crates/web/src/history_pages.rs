@@ -5,10 +5,12 @@ use core::num::NonZeroU32;
 
 use hyper::StatusCode;
 use jiff::tz::TimeZone;
+use linerate_documents::civil_time;
 use linerate_documents::run::RunDocument;
+use linerate_documents::trend::TrendSample;
 use linerate_fleet::unusual_figures;
 use linerate_history::result_log::{RecentPage, ResultLog};
-use linerate_history::{FigureSample, History, HistoryError, HistoryLocation, RunFilter, RunId, RunSummary, utc_time};
+use linerate_history::{History, HistoryError, HistoryLocation, ListedRun, RunFilter, RunId};
 use linerate_report::fleet;
 use linerate_report::html::{self, escaped};
 use linerate_report::presentation::{Quantity, compare, present};
@@ -150,7 +152,7 @@ fn list(history: Option<&History>, results_link: &str) -> Result<String, PageErr
     Ok(framed("History", &content))
 }
 
-fn row(run: &RunSummary) -> String {
+fn row(run: &ListedRun) -> String {
     let id = run.id.get();
     let choice = |side: &str| {
         format!(
@@ -170,8 +172,8 @@ fn row(run: &RunSummary) -> String {
 }
 
 /// Start of a run to the second, with spaces where a line may break.
-fn time_text(run: &RunSummary) -> String {
-    utc_time::rfc3339(run.started_at).replace(['T', 'Z'], " ").trim_end().to_owned()
+fn time_text(run: &ListedRun) -> String {
+    civil_time::rfc3339(run.started_at).replace(['T', 'Z'], " ").trim_end().to_owned()
 }
 
 fn trend(history: &History, query: Query<'_>) -> Result<String, PageError> {
@@ -194,8 +196,8 @@ fn trend(history: &History, query: Query<'_>) -> Result<String, PageError> {
         let _ = writeln!(
             content,
             "<tr><th scope=\"row\"><a href=\"/history/run?id={0}\">{0}</a></th><td>{1}</td><td>{2}</td><td>{3}</td></tr>",
-            sample.id.get(),
-            escaped(&utc_time::rfc3339(sample.started_at)),
+            sample.id.map_or_else(String::new, |id| id.to_string()),
+            escaped(&civil_time::rfc3339(sample.started_at)),
             escaped(&sample.host),
             escaped(&value),
         );
@@ -205,7 +207,7 @@ fn trend(history: &History, query: Query<'_>) -> Result<String, PageError> {
 }
 
 /// Values from the oldest to the latest, from zero up.
-fn picture(samples: &[FigureSample]) -> String {
+fn picture(samples: &[TrendSample]) -> String {
     let values: Vec<f64> = samples.iter().filter_map(|sample| sample.figure.value).collect();
     let most = values.iter().copied().fold(0.0, f64::max);
     let least = values.iter().copied().fold(0.0, f64::min);

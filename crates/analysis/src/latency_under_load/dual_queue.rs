@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use linerate_units::Ratio;
+use linerate_units::serde::Nanoseconds;
 use serde::{Deserialize, Serialize};
 
 /// Delays of probes that differ in their ECN codepoint only, while the path is loaded, above the smallest of the idle path.
@@ -19,16 +20,20 @@ pub struct CodepointDelays {
 }
 
 /// Median delay with the interval that contains the true one with a probability of 95 %.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MedianDelay {
     /// Median.
+    #[serde(rename = "median_ns", with = "Nanoseconds")]
     pub median: Duration,
-    /// Lower bound.
+    /// Lower bound of the interval.
+    #[serde(rename = "low_ns", with = "Nanoseconds")]
     pub low: Duration,
-    /// Upper bound.
+    /// Upper bound of the interval.
+    #[serde(rename = "high_ns", with = "Nanoseconds")]
     pub high: Duration,
-    /// Number of samples.
-    pub count: u64,
+    /// Number of samples: answered probes.
+    pub probes: u64,
 }
 
 impl MedianDelay {
@@ -45,7 +50,7 @@ impl MedianDelay {
             median: sorted[last / 2],
             low: sorted[middle.saturating_sub(spread)],
             high: sorted[(middle + spread).min(last)],
-            count: sorted.len() as u64,
+            probes: sorted.len() as u64,
         })
     }
 }
@@ -155,7 +160,7 @@ mod tests {
         let samples: Vec<Duration> = (0..100).map(Duration::from_millis).collect();
         let median = MedianDelay::of(&samples).expect("samples");
         let milliseconds = [median.median, median.low, median.high].map(|time| time.as_millis());
-        assert_eq!((milliseconds, median.count), ([49, 39, 61], 100));
+        assert_eq!((milliseconds, median.probes), ([49, 39, 61], 100));
         assert_eq!(MedianDelay::of(&[]), None);
     }
 

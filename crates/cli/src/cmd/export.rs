@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use linerate_documents::civil_time::rfc3339;
 use linerate_export::{Exposition, LatestResults, archive_document};
 use linerate_history::result_log::ResultLog;
-use linerate_history::utc_time::rfc3339;
 use linerate_sys::poll::{PollInterest, wait_for};
 
 use crate::cmd::measurement::interrupts;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_history::utc_time;
+use linerate_documents::civil_time;
 use linerate_units::WallTime;
 use ureq::Agent;
 use ureq::http::{HeaderName, HeaderValue, Response, StatusCode, Uri, header};
@@ -219,7 +219,7 @@ fn retry_after<T>(response: &Response<T>, now: WallTime) -> Option<Duration> {
     let value = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let until = |date: WallTime| date.since_unix_epoch().saturating_sub(now.since_unix_epoch());
     let seconds = value.parse().ok().map(Duration::from_secs);
-    let pause = seconds.or_else(|| utc_time::parse_http_date(value).map(until))?;
+    let pause = seconds.or_else(|| civil_time::parse_http_date(value).map(until))?;
     Some(pause.min(MAX_RETRY_AFTER))
 }
 

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use clap::{Args, ValueHint};
+use linerate_documents::civil_time::rfc3339;
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_documents::label::{DocumentKind, LabelledDocument};
 use linerate_history::result_log::ResultLog;
-use linerate_history::utc_time::rfc3339;
 
 use super::{PlannedTest, RunningTest};
 use crate::console;

@@ -1,15 +1,15 @@
 //! Cause that limits a direction of a run.
 
+use linerate_model::diagnosis::DiagnosisVerdict;
 use linerate_model::direction::Direction;
 
 use super::{RunDocument, RunResult};
-use crate::diagnose::CauseVerdict;
 
 impl RunDocument {
     /// First verdict of a direction: that of one stream, which is what a program with one connection sees; `None` where the
     /// run looked for none.
     #[must_use]
-    pub fn first_cause(&self, direction: Direction) -> Option<&CauseVerdict> {
+    pub fn first_cause(&self, direction: Direction) -> Option<&DiagnosisVerdict> {
         match &self.result {
             RunResult::Throughput(throughput) => {
                 let tests = throughput.runs.iter().filter(|test| test.direction == direction);

@@ -3,11 +3,8 @@
 use linerate_model::direction::Direction;
 use linerate_units::{BitRate, ByteCount, SegmentCount};
 
-use super::{
-    IntervalResult, RttUnderLoad, SCHEMA, SenderLimit, StreamResult, TestDiagnosis, ThroughputDocument, ThroughputTest,
-};
-use crate::{diagnose, nanoseconds};
-use linerate_model::diagnosis;
+use super::{IntervalResult, SCHEMA, SenderLimit, StreamResult, ThroughputDocument, ThroughputTest};
+use crate::nanoseconds;
 use linerate_model::event::TestStart;
 use linerate_model::limit::LimitShares;
 use linerate_model::report::StreamReport;
@@ -51,7 +48,7 @@ impl From<&ThroughputRun> for ThroughputTest {
             sent_bytes: run.sent().map(ByteCount::get),
             received_bytes: run.received().map(ByteCount::get),
             retransmitted_segments: run.retransmits().map(SegmentCount::get),
-            loaded_rtt: run.loaded_rtt().map(Into::into),
+            loaded_rtt: run.loaded_rtt(),
             client_cpu_percent: report.local_cpu.map(|cpu| cpu.total.percent()),
             server_cpu_percent: report.remote_cpu.map(|cpu| cpu.total.percent()),
             receive_method: run.start.as_ref().and_then(TestStart::receive_method),
@@ -59,23 +56,11 @@ impl From<&ThroughputRun> for ThroughputTest {
             sender_congestion_control: sender,
             receiver_congestion_control: receiver,
             limit: run.limits().map(Into::into),
-            diagnosis: run.diagnosis.as_ref().map(Into::into),
+            diagnosis: run.diagnosis.clone(),
             overlapping_tests: run.overlapping_tests(),
             stream_results: report.streams.iter().map(Into::into).collect(),
             intervals: run.intervals.iter().map(Into::into).collect(),
             server_intervals: report.far.as_ref().map(|far| far.intervals.iter().map(Into::into).collect()),
-        }
-    }
-}
-
-impl From<&diagnosis::TransferDiagnosis> for TestDiagnosis {
-    fn from(diagnosis: &diagnosis::TransferDiagnosis) -> Self {
-        Self {
-            verdicts: diagnosis.verdicts.iter().map(diagnose::CauseVerdict::from).collect(),
-            states: diagnose::StateShare::all(diagnosis),
-            bounds: diagnosis.bounds.iter().map(diagnose::ThroughputLimit::from).collect(),
-            next: diagnosis.next.as_ref().map(diagnose::ThroughputLimit::from),
-            notes: diagnosis.notes.clone(),
         }
     }
 }
@@ -113,7 +98,7 @@ impl From<&IntervalReport> for IntervalResult {
             bits_per_second: rate.bits_per_second(),
             retransmitted_segments: (!retransmits.is_empty())
                 .then(|| retransmits.iter().copied().sum::<SegmentCount>().get()),
-            rtt: LoadedRtt::of(rtt_samples(interval)).map(Into::into),
+            rtt: LoadedRtt::of(rtt_samples(interval)),
         }
     }
 }
@@ -121,11 +106,5 @@ impl From<&IntervalReport> for IntervalResult {
 impl From<LimitShares> for SenderLimit {
     fn from(shares: LimitShares) -> Self {
         Self { verdict: shares.verdict(), shares }
-    }
-}
-
-impl From<LoadedRtt> for RttUnderLoad {
-    fn from(rtt: LoadedRtt) -> Self {
-        Self { median_ns: nanoseconds(rtt.median), p95_ns: nanoseconds(rtt.p95) }
     }
 }

@@ -13,7 +13,7 @@ use linerate_model::direction::Direction;
 use linerate_model::summary::DurationDistribution;
 use serde::{Deserialize, Serialize};
 
-use super::diagnose;
+use linerate_model::diagnosis::TransferDiagnosis;
 use linerate_model::limit::{LimitShares, TransferLimit};
 use linerate_model::parameters::ReceiveMethod;
 use linerate_model::quic::QuicResult;
@@ -78,7 +78,7 @@ pub struct ThroughputTest {
     /// Retransmitted TCP segments of all streams.
     pub retransmitted_segments: Option<u64>,
     /// Round-trip times of the sender's connections under this load.
-    pub loaded_rtt: Option<RttUnderLoad>,
+    pub loaded_rtt: Option<LoadedRtt>,
     /// Processor time of the client's process over wall time; above 100 with several threads.
     pub client_cpu_percent: Option<f64>,
     /// Processor time of the server's process over wall time.
@@ -100,7 +100,7 @@ pub struct ThroughputTest {
     /// not possible: the sender's sockets were not observed, as in downloads from a stock iperf3 server, intervals
     /// below 200 ms were requested, or the remote host's reports would use a part of a slow path.
     #[serde(default)]
-    pub diagnosis: Option<TestDiagnosis>,
+    pub diagnosis: Option<TransferDiagnosis>,
     /// Maximum number of other tests in the server at the same time; they disturb this one.
     pub overlapping_tests: Option<u64>,
     /// Each stream, in order of creation.
@@ -109,33 +109,6 @@ pub struct ThroughputTest {
     pub intervals: Vec<IntervalResult>,
     /// Each interval as the server saw it, on its own clock.
     pub server_intervals: Option<Vec<IntervalResult>>,
-}
-
-/// Diagnosis of a test, in the format of the document of `linerate diagnose`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct TestDiagnosis {
-    /// Limiting causes, most important first.
-    pub verdicts: Vec<diagnose::CauseVerdict>,
-    /// Shares of the test's time by state of the sender, classified for each interval and stream; largest first.
-    pub states: Vec<diagnose::StateShare>,
-    /// Upper bound of the throughput by each resource, lowest first.
-    pub bounds: Vec<diagnose::ThroughputLimit>,
-    /// Next bound without the cause of the first verdict.
-    pub next: Option<diagnose::ThroughputLimit>,
-    /// Observations that a reader may take for a limit and that are none, each a sentence.
-    #[serde(default)]
-    pub notes: Vec<String>,
-}
-
-/// Round-trip times while the path is loaded, over all streams ([`LoadedRtt`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RttUnderLoad {
-    /// Median of the streams' (or intervals') medians.
-    pub median_ns: u64,
-    /// Largest of the streams' (or intervals') 95th percentiles.
-    pub p95_ns: u64,
 }
 
 /// Limits of a TCP sender, as shares of the time from 0 to 1 (`linerate_model::limit`).
@@ -192,5 +165,5 @@ pub struct IntervalResult {
     /// Retransmitted TCP segments.
     pub retransmitted_segments: Option<u64>,
     /// Round-trip times under this load.
-    pub rtt: Option<RttUnderLoad>,
+    pub rtt: Option<LoadedRtt>,
 }

@@ -4,8 +4,7 @@ use core::time::Duration;
 
 use linerate_analysis::latency_under_load::{self as model, CodepointDelays, LatencyClass, MedianDelay};
 use linerate_model::direction::Direction;
-use linerate_model::load::{CodepointDelay, DualQueueFinding, PhaseKind};
-use linerate_units::serde::nanoseconds;
+use linerate_model::load::{DualQueueFinding, PhaseKind};
 use linerate_units::{Ratio, display};
 
 use super::evidence::{CodepointArrivals, CountingWindow, LoadEvidence};
@@ -30,9 +29,9 @@ pub(super) fn find(evidence: &LoadEvidence, direction: Direction) -> Option<Dual
         direction,
         finding,
         evidence: sentence(finding, all, arrivals),
-        not_ect: all[0].map(document),
-        ect0: all[1].map(document),
-        ect1: all[2].map(document),
+        not_ect: all[0],
+        ect0: all[1],
+        ect1: all[2],
         ect1_intact: arrivals.intact().map(Ratio::get),
         ect1_marked: arrivals.marked().map(Ratio::get),
     })
@@ -57,15 +56,6 @@ fn delays(evidence: &LoadEvidence, class: LatencyClass, window: CountingWindow, 
     };
     let readings = evidence.class(class).map(|samples| samples.within(window)).unwrap_or_default();
     readings.iter().filter_map(|reading| delay(&rest, reading)).collect()
-}
-
-fn document(delay: MedianDelay) -> CodepointDelay {
-    CodepointDelay {
-        median_ns: nanoseconds(delay.median),
-        low_ns: nanoseconds(delay.low),
-        high_ns: nanoseconds(delay.high),
-        probes: delay.count,
-    }
 }
 
 fn sentence(finding: model::DualQueue, all: [Option<MedianDelay>; 3], arrivals: CodepointArrivals) -> String {
@@ -150,7 +140,7 @@ mod tests {
         let found = find(&evidence([15, 14, 1], Some(arrivals(70, 10, 0))), Direction::Up).expect("a phase up");
         assert_eq!(found.finding, model::DualQueue::Found);
         assert_eq!(found.evidence, "dual queue: ECT(1) waits 1.00 ms, ECT(0) 14.0 ms, packets without ECN 15.0 ms");
-        assert_eq!(found.ect1.map(|delay| (delay.median_ns, delay.probes)), Some((1_000_000, 40)));
+        assert_eq!(found.ect1.map(|delay| (delay.median, delay.probes)), Some((Duration::from_millis(1), 40)));
         assert_eq!((found.ect1_intact, found.ect1_marked), (Some(1.0), Some(0.125)));
         let none = find(&evidence([15, 15, 15], Some(arrivals(80, 0, 0))), Direction::Up).expect("a phase up");
         assert_eq!(none.finding, model::DualQueue::NotFound);

@@ -13,7 +13,8 @@ use linerate_documents::label::{DocumentKind, LabelledDocument};
 use linerate_model::json;
 use linerate_units::WallTime;
 
-use crate::{HistoryError, HistoryLocation, utc_time};
+use crate::{HistoryError, HistoryLocation};
+use linerate_documents::civil_time;
 
 mod receiver;
 mod recent_page;
@@ -203,7 +204,7 @@ fn read_files(files: &[PathBuf]) -> Result<ReadResults, ResultLogError> {
 
 /// Name of the file with the results of a day.
 fn file_name(time: WallTime) -> String {
-    format!("results-{}.jsonl", &utc_time::rfc3339(time)[..10])
+    format!("results-{}.jsonl", &civil_time::rfc3339(time)[..10])
 }
 
 /// The result as one line, with its schema and kind.

@@ -18,6 +18,7 @@ use crate::sample::{IntervalReport, SocketSample};
 use crate::stream::{StreamId, StreamRole};
 
 mod cause;
+mod located_cause;
 mod path_label;
 
 pub use cause::{Cause, CauseLocation};
@@ -246,25 +247,32 @@ pub struct GoodputEstimate {
 }
 
 /// Cause that limits, or limited for part of the time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiagnosisVerdict {
-    /// Cause.
+    /// Cause; documents name its location, too.
+    #[serde(flatten, with = "located_cause")]
+    #[cfg_attr(feature = "schema", schemars(with = "located_cause::LocatedCause"))]
     pub cause: Cause,
     /// Confidence.
     pub confidence: Confidence,
     /// Explanation in one sentence, with its figures.
     pub text: String,
     /// Share of the transfer's time that the cause explains; `None` where it cannot be attributed to one.
+    #[serde(default)]
     pub share: Option<Ratio>,
     /// Goodput without this cause, and without [`DiagnosisVerdict::together_with`]; `None` where no next bound is known.
+    #[serde(default)]
     pub without: Option<GoodputEstimate>,
     /// Cause that has to go as well: each of the two holds the transfer alone. `None` where this one's removal is enough.
+    #[serde(default)]
     pub together_with: Option<Cause>,
     /// Supporting figures, each with its unit.
     pub evidence: Vec<String>,
     /// Advice; empty where no change to a host would help.
     pub advice: Vec<String>,
     /// Run of `linerate tune` that tries a remedy; `None` where it would propose nothing, and for later verdicts.
+    #[serde(default)]
     pub tune: Option<TuneScope>,
 }
 
@@ -379,33 +387,49 @@ impl BoundKind {
     }
 }
 
+/// Share of a transfer's time in one state of the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StateShare {
+    /// State of the sender.
+    pub state: SenderState,
+    /// Share from 0 to 1.
+    pub share: Ratio,
+}
+
 /// Upper bound of the throughput by one resource.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThroughputBound {
     /// Resource.
     pub kind: BoundKind,
     /// Maximum goodput that it allows.
+    #[serde(rename = "bits_per_second")]
     pub rate: BitRate,
     /// Formula with its inputs.
     pub arithmetic: String,
 }
 
 /// Result of a diagnosis.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransferDiagnosis {
     /// Limiting causes, most important first; never empty.
     pub verdicts: Vec<DiagnosisVerdict>,
-    /// Shares of the transfer's time; they sum to one where anything is known.
-    pub states: Vec<(SenderState, Ratio)>,
+    /// Shares of the transfer's time, largest first; they sum to one where anything is known.
+    pub states: Vec<StateShare>,
     /// Goodput.
+    #[serde(rename = "goodput_bits_per_second")]
     pub goodput: BitRate,
     /// Known bounds, lowest first.
     pub bounds: Vec<ThroughputBound>,
     /// Next bound, if the cause of the first verdict were removed.
     pub next: Option<ThroughputBound>,
     /// Figures that contradict the measurement, each with what refutes it; they decide nothing, and lower the confidence.
+    #[serde(default)]
     pub contradictions: Vec<String>,
     /// Observations that a reader may take for a limit and that are none, each a sentence.
+    #[serde(default)]
     pub notes: Vec<String>,
 }
 

@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
+use linerate_units::serde::Nanoseconds;
 use linerate_units::{BitRate, ByteCount, SegmentCount};
+use serde::{Deserialize, Serialize};
 
 use crate::limit::LimitShares;
 use crate::report::{SideReport, StreamReport, TcpReport};
@@ -26,11 +28,14 @@ pub struct MeasuredRate {
 ///
 /// The median is the middle of their medians; the 95th percentile is their largest one, so it may be too high but not
 /// too low.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadedRtt {
     /// Middle of the medians.
+    #[serde(rename = "median_ns", with = "Nanoseconds")]
     pub median: Duration,
     /// Largest of the 95th percentiles.
+    #[serde(rename = "p95_ns", with = "Nanoseconds")]
     pub p95: Duration,
 }
 

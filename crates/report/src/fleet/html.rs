@@ -3,10 +3,9 @@
 use core::time::Duration;
 use std::collections::BTreeSet;
 
-use linerate_documents::diagnose::CauseVerdict;
 use linerate_documents::fleet_report::UnusualFigure;
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
-use linerate_model::diagnosis::CauseLocation;
+use linerate_model::diagnosis::{CauseLocation, DiagnosisVerdict};
 use linerate_units::{BitRate, Ratio, WallTime, display};
 use serde_json::{Value, json};
 
@@ -15,9 +14,9 @@ use super::history_chart;
 use super::matrix::{CellState, DirectedResults, FleetMatrix};
 use super::text::{extent, short};
 use super::unusual;
-use crate::civil_time;
 use crate::html::{FleetPage, HtmlWriter as _, embedded_json, escaped, fleet_page};
 use crate::presentation::{Presentation, present};
+use linerate_documents::civil_time;
 
 /// Largest number of runs whose whole report is on the page, the latest of each direction; the others have their command.
 const MAX_WHOLE_RUNS: usize = 24;
@@ -249,7 +248,7 @@ fn push_state(html: &mut String, state: &CellState<'_>, whole: &[&FleetResult]) 
     html.push_str("</li>\n");
 }
 
-fn push_evidence(html: &mut String, verdict: &CauseVerdict) {
+fn push_evidence(html: &mut String, verdict: &DiagnosisVerdict) {
     let confidence = verdict.confidence.name();
     html.push_fmt(format_args!("<p>{} ({} confidence)</p>", escaped(&verdict.text), confidence));
     for advice in &verdict.advice {

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use linerate_documents::diagnose::CauseVerdict;
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
-use linerate_model::diagnosis::CauseLocation;
+use linerate_model::diagnosis::{CauseLocation, DiagnosisVerdict};
 use linerate_model::direction::Direction;
 use linerate_units::{BitRate, Ratio, WallTime};
 
@@ -37,7 +36,7 @@ pub struct CellState<'a> {
     /// Result.
     pub result: &'a FleetResult,
     /// Cause that limits this direction; `None` when the test looks for none.
-    pub cause: Option<&'a CauseVerdict>,
+    pub cause: Option<&'a DiagnosisVerdict>,
     /// Goodput of this direction.
     pub goodput: Option<BitRate>,
     /// Delay that a load of this direction adds to the round trip.

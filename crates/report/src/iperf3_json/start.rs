@@ -6,7 +6,7 @@ use linerate_model::stream::{EndpointRole, StreamDescription};
 use linerate_units::{BitRate, ByteCount, Mss, WallTime};
 
 use super::value::{OrderedObject, OrderedValue};
-use crate::civil_time;
+use linerate_documents::civil_time;
 
 /// All known members: before the test starts those of the program, then of the peer, then everything.
 pub(super) fn object(

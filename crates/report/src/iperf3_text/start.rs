@@ -7,7 +7,8 @@ use linerate_model::parameters::{EndCondition, TestDirection, TestProtocol};
 use linerate_model::stream::EndpointRole;
 
 use super::{TextOptions, lines};
-use crate::{civil_time, escape};
+use crate::escape;
+use linerate_documents::civil_time;
 
 /// `Connecting to host …`, or on a server `Accepted connection from …`.
 pub(super) fn write_greeting(connected: &ConnectionEstablished, out: &mut dyn Write) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! Comparison of two runs.
 
+use linerate_documents::civil_time;
 use linerate_documents::run::{
     ComparisonBasis, ComparisonRefusal, EnvironmentDifference, FigureComparison, FigureJudgement, FigureUnit,
     RunComparison, RunDocument, RunFigure, RunResult,
@@ -48,7 +49,7 @@ pub fn compare<'a>(before: &'a RunDocument, after: &'a RunDocument) -> Result<Pr
 }
 
 fn facts(when: &str, run: &RunDocument) -> Vec<NamedFact> {
-    let started = crate::civil_time::of_unix_ns(run.started_at_unix_ns);
+    let started = civil_time::of_unix_ns(run.started_at_unix_ns);
     let took = Quantity::nanoseconds(run.duration_ns).display_text();
     vec![
         NamedFact::new(when, format!("{started}, {took}, {}", run.host)),

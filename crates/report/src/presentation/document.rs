@@ -1,5 +1,6 @@
 //! Report of a document that is not a run: its keys and lists as tables, in the document's order of keys.
 
+use linerate_documents::civil_time;
 use linerate_documents::label::DocumentKind;
 use linerate_documents::run::FigureUnit;
 use serde_json::{Map, Value};
@@ -70,9 +71,9 @@ fn cell(key: &str, value: &Value) -> TableCell {
     .into_iter()
     .find_map(|(suffix, unit)| key.ends_with(suffix).then_some(unit));
     match (value, number, unit) {
-        (_, Some(number), _) if key.ends_with("_unix_ns") => TableCell::Text(crate::civil_time::of_unix_ns(
-            value.as_u64().unwrap_or_else(|| super::quantity::whole(number)),
-        )),
+        (_, Some(number), _) if key.ends_with("_unix_ns") => {
+            TableCell::Text(civil_time::of_unix_ns(value.as_u64().unwrap_or_else(|| super::quantity::whole(number))))
+        }
         (_, Some(number), Some(unit)) => TableCell::Value(Quantity::new(number, unit)),
         (Value::Null, ..) => TableCell::Nothing,
         (Value::Bool(is_true), ..) => TableCell::text(if *is_true { "yes" } else { "no" }),

@@ -17,6 +17,7 @@ mod reasons;
 mod settings;
 pub mod views;
 
+use linerate_documents::civil_time;
 use linerate_model::direction::Direction;
 use std::borrow::Cow;
 
@@ -309,7 +310,7 @@ pub(crate) const fn kind_title(kind: RunKind) -> &'static str {
 fn facts(run: &RunDocument) -> Vec<NamedFact> {
     let duration = Quantity::nanoseconds(run.duration_ns).display_text();
     let mut facts = vec![
-        NamedFact::new("Started", crate::civil_time::of_unix_ns(run.started_at_unix_ns)),
+        NamedFact::new("Started", civil_time::of_unix_ns(run.started_at_unix_ns)),
         NamedFact::new("Duration", duration),
         NamedFact::new("linerate", run.linerate_version.clone()),
     ];

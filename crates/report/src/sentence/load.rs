@@ -5,7 +5,7 @@ use linerate_model::load::{LatencyClass, LatencyGrade};
 use linerate_model::traffic_profile::ProfileResult;
 use std::time::Duration;
 
-use linerate_model::load::{CodepointDelay, DualQueue, DualQueueFinding, LoadDocument, LoadPhase, PhaseKind};
+use linerate_model::load::{DualQueue, DualQueueFinding, LoadDocument, LoadPhase, MedianDelay, PhaseKind};
 use linerate_units::display;
 
 /// Grade and its basis, then the round trips.
@@ -144,8 +144,8 @@ fn dual_queues(document: &LoadDocument) -> String {
                 return format!("; unknown whether there is a dual queue {direction}: {reason}");
             }
         };
-        let text = |delay: &Option<CodepointDelay>| {
-            let delay = delay.as_ref().map(|delay| display::duration(Duration::from_nanos(delay.median_ns)));
+        let text = |delay: &Option<MedianDelay>| {
+            let delay = delay.as_ref().map(|delay| display::duration(delay.median));
             delay.unwrap_or_else(|| "unknown".to_owned())
         };
         format!("; {finding} {direction}: ECT(1) waits {}, ECT(0) {}", text(&found.ect1), text(&found.ect0))

@@ -1,5 +1,6 @@
 //! Statements about a route: its loss, the links at which the path MTU falls, routes of equal cost, changes.
 
+use linerate_documents::civil_time;
 use linerate_model::route::{HopReplies, MtuDrop, PathHop, RouteReport};
 use linerate_units::{Ratio, display};
 
@@ -63,7 +64,7 @@ pub fn remarks(hops: &[PathHop], route: &RouteReport) -> Vec<String> {
         format!("Hop {} has {} addresses: routes of equal cost, chosen by flow.", hop.distance, hop.addresses.len())
     }));
     remarks.extend(route.changes.iter().map(|change| {
-        let time = crate::civil_time::of_unix_ns(change.at_unix_ns);
+        let time = civil_time::of_unix_ns(change.at_unix_ns);
         let (hop, flow) = (change.distance, change.flow);
         format!("Hop {hop} changed from {} to {} at {time} (flow {flow}).", change.before, change.after)
     }));

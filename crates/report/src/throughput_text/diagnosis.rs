@@ -35,9 +35,9 @@ pub(super) fn sentence(diagnosis: &TransferDiagnosis) -> Option<String> {
 
 /// `window closed 91 %, slow start 5 %, idle 4 % of the time`; `None` where the sender's sockets were not sampled.
 pub(super) fn states(diagnosis: &TransferDiagnosis) -> Option<String> {
-    let shown = diagnosis.states.iter().filter(|(_, share)| share.get() >= MIN_SHARE);
+    let shown = diagnosis.states.iter().filter(|one| one.share.get() >= MIN_SHARE);
     let parts: Vec<String> =
-        shown.map(|(state, share)| format!("{} {}", state_label(*state), whole_percent(*share))).collect();
+        shown.map(|one| format!("{} {}", state_label(one.state), whole_percent(one.share))).collect();
     (!parts.is_empty()).then(|| format!("{} of the time", parts.join(", ")))
 }
 

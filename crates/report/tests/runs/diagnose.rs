@@ -1,17 +1,18 @@
 //! A transfer that the receive window limits.
 
-use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, HostKernelEvents, ThroughputLimit, TransferHost};
+use linerate_documents::diagnose::{DiagnoseDocument, HostKernelEvents, TransferHost};
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult};
-use linerate_model::diagnosis::BoundKind;
+use linerate_model::diagnosis::{BoundKind, ThroughputBound};
 use linerate_model::far::{EventDelay, KernelEvents, PacketDrops, RunQueueDelay, RunQueueOccupant, SoftirqTime};
+use linerate_units::BitRate;
 
 use super::{HOSTILE, figure, run};
 
 fn document() -> DiagnoseDocument {
     let mut document = *super::tune::document().before.expect("the tuning begins with a diagnosis");
-    let bound = |kind: BoundKind, rate: f64| ThroughputLimit {
+    let bound = |kind: BoundKind, rate: f64| ThroughputBound {
         kind,
-        bits_per_second: rate,
+        rate: BitRate::from_bits_per_second(rate),
         arithmetic: "3.9 MB x 8 / 117 ms".to_owned(),
     };
     document.goodput_bits_per_second = Some(267e6);
@@ -21,7 +22,7 @@ fn document() -> DiagnoseDocument {
 
 pub(crate) fn diagnose() -> RunDocument {
     let document = document();
-    let verdict = document.verdicts.first().map_or("", |verdict: &CauseVerdict| verdict.text.as_str()).to_owned();
+    let verdict = document.verdicts.first().map_or("", |verdict| verdict.text.as_str()).to_owned();
     let result = RunResult::Diagnose(Box::new(document));
     let mut run = run(RunKind::Diagnose, 12, &["diagnose", "fra.example.net"], &verdict, result);
     run.figures =

@@ -1,17 +1,16 @@
 //! Throughput.
 
-use linerate_documents::diagnose;
+use std::time::Duration;
+
 use linerate_documents::run::{
     ChartPanel, FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult, SampleSeries,
 };
-use linerate_documents::throughput::{
-    RttUnderLoad, SenderLimit, StreamResult, TestDiagnosis, ThroughputDocument, ThroughputTest,
-};
-use linerate_model::diagnosis::{BoundKind, Cause, CauseLocation, Confidence};
+use linerate_documents::throughput::{LoadedRtt, SenderLimit, StreamResult, ThroughputDocument, ThroughputTest};
+use linerate_model::diagnosis::{BoundKind, Cause, Confidence, DiagnosisVerdict, ThroughputBound, TransferDiagnosis};
 use linerate_model::direction::Direction;
 use linerate_model::limit::{LimitShares, TransferLimit};
 use linerate_model::stream::StreamRole;
-use linerate_units::Ratio;
+use linerate_units::{BitRate, Ratio};
 
 use super::{MILLISECOND, Noise, SECOND, STARTED, complete, figure, real, run, span, times, unknown_figure};
 
@@ -61,7 +60,8 @@ fn one(direction: Direction, streams: u32, rate: f64, known: bool) -> Throughput
         sent_bytes: Some(1_234_567_890),
         received_bytes: Some(1_234_000_000),
         retransmitted_segments: known.then_some(41),
-        loaded_rtt: known.then_some(RttUnderLoad { median_ns: 18_900_000, p95_ns: 45_200_000 }),
+        loaded_rtt: known
+            .then_some(LoadedRtt { median: Duration::from_micros(18_900), p95: Duration::from_micros(45_200) }),
         client_cpu_percent: Some(12.5),
         server_cpu_percent: None,
         sender_congestion_control: Some("cubic".to_owned()),
@@ -75,10 +75,9 @@ fn one(direction: Direction, streams: u32, rate: f64, known: bool) -> Throughput
     }
 }
 
-fn held_back_by_loss() -> TestDiagnosis {
-    let verdict = |cause: Cause, confidence: Confidence, text: &str| diagnose::CauseVerdict {
+fn held_back_by_loss() -> TransferDiagnosis {
+    let verdict = |cause: Cause, confidence: Confidence, text: &str| DiagnosisVerdict {
         cause,
-        location: CauseLocation::Network,
         confidence,
         text: text.to_owned(),
         share: None,
@@ -88,15 +87,21 @@ fn held_back_by_loss() -> TestDiagnosis {
         advice: Vec::new(),
         tune: None,
     };
-    let next = diagnose::ThroughputLimit { kind: BoundKind::Path, bits_per_second: 957e6, arithmetic: String::new() };
-    TestDiagnosis {
+    let next = ThroughputBound {
+        kind: BoundKind::Path,
+        rate: BitRate::from_bits_per_second(957e6),
+        arithmetic: String::new(),
+    };
+    TransferDiagnosis {
         verdicts: vec![
             verdict(Cause::Loss, Confidence::Medium, "0.02 % of the segments were lost without a queue before."),
             verdict(Cause::DelayVariation, Confidence::Low, "The delay varies."),
         ],
         states: Vec::new(),
+        goodput: BitRate::from_bits_per_second(213e6),
         bounds: vec![next.clone()],
         next: Some(next),
+        contradictions: Vec::new(),
         notes: Vec::new(),
     }
 }

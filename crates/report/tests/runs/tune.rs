@@ -4,14 +4,16 @@ use linerate_model::direction::Direction;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, StateShare, ThroughputLimit};
+use linerate_documents::diagnose::DiagnoseDocument;
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult};
 use linerate_documents::tune::{
     EffectFigure, GroupContribution, GroupTrial, HostEnd, KeptSet, MeasuredEffect, MeasurementPair, ProposedChange,
     RefusedChange, TransferMeasurement, TrialDecision, TuneDocument, TuneOutcome, TuneRound, TuningGoal,
 };
 use linerate_model::change::{ChangeGroup, ChangeReason, ChangeTarget, EffectTiming, HostChange};
-use linerate_model::diagnosis::{BoundKind, Cause, CauseLocation, Confidence, SenderState, TuneScope};
+use linerate_model::diagnosis::{
+    BoundKind, Cause, Confidence, DiagnosisVerdict, SenderState, StateShare, ThroughputBound, TuneScope,
+};
 use linerate_model::path::UnknownValue;
 use linerate_model::report::TestTermination;
 use linerate_units::{BitRate, Ratio};
@@ -21,9 +23,9 @@ use super::{Noise, SECOND, STARTED, complete, figure, run, unknown_figure, whole
 const HOST: &str = "lab:rhel-10g-117ms";
 
 fn diagnosed(cause: Cause, text: &str, goodput: f64) -> DiagnoseDocument {
-    let bound = |kind, rate: f64, arithmetic: &str| ThroughputLimit {
+    let bound = |kind, rate: f64, arithmetic: &str| ThroughputBound {
         kind,
-        bits_per_second: rate,
+        rate: BitRate::from_bits_per_second(rate),
         arithmetic: arithmetic.to_owned(),
     };
     DiagnoseDocument {
@@ -36,9 +38,8 @@ fn diagnosed(cause: Cause, text: &str, goodput: f64) -> DiagnoseDocument {
         termination: complete(),
         direction: Direction::Up,
         transfer: Vec::new(),
-        verdicts: vec![CauseVerdict {
+        verdicts: vec![DiagnosisVerdict {
             cause,
-            location: CauseLocation::Receiver,
             confidence: Confidence::High,
             text: text.to_owned(),
             share: None,
@@ -52,7 +53,7 @@ fn diagnosed(cause: Cause, text: &str, goodput: f64) -> DiagnoseDocument {
             advice: vec!["Raise the third number of net.ipv4.tcp_rmem on the receiver.".to_owned()],
             tune: Some(TuneScope { far: true, work_around: false }),
         }],
-        states: vec![StateShare { state: SenderState::ReceiveWindow, share: 0.986 }],
+        states: vec![StateShare { state: SenderState::ReceiveWindow, share: Ratio::new(0.986).expect("a ratio") }],
         goodput_bits_per_second: Some(goodput),
         bounds: vec![bound(BoundKind::ReceiveWindow, 215e6, "3.14 MB x 8 / 117 ms")],
         next: Some(bound(BoundKind::SendBuffer, 287e6, "4.19 MB x 8 / 117 ms")),

@@ -1,26 +1,25 @@
 //! A test in a browser.
 
-use linerate_documents::diagnose::CauseVerdict;
 use linerate_documents::run::{
     ChartPanel, FigureUnit, ImprovementDirection, RunDocument, RunKind, RunResult, SampleSeries,
 };
 use linerate_documents::web::{SCHEMA, WebDocument, WebGrade, WebPhase};
-use linerate_model::diagnosis::{Cause, Confidence};
+use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_model::direction::Direction;
 use linerate_model::load::{LatencyGrade, PhaseKind};
 use linerate_model::path::UnknownValue;
+use linerate_units::Ratio;
 
 use super::{MILLISECOND, Noise, SECOND, STARTED, complete, figure, run, span, times};
 
 fn phase(kind: PhaseKind, start: u64, end: u64, added: Option<i64>) -> WebPhase {
     let sends = kind == PhaseKind::Down;
     let loads = kind != PhaseKind::Idle;
-    let verdict = CauseVerdict {
+    let verdict = DiagnosisVerdict {
         cause: Cause::LinkRate,
-        location: Cause::LinkRate.location(),
         confidence: Confidence::Medium,
         text: "The path is full: at 95.6 Mbit/s it has a persistent queue of 16.1 ms.".to_owned(),
-        share: Some(0.9),
+        share: Ratio::new(0.9),
         without: None,
         together_with: None,
         evidence: vec!["queueing: 16.1 ms".to_owned()],

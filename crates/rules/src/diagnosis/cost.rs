@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use linerate_analysis::formulas::loss_limited_rate;
-use linerate_model::diagnosis::{BoundKind, Cause, SenderState};
+use linerate_model::diagnosis::{BoundKind, Cause, SenderState, StateShare};
 use linerate_units::{BitRate, ByteCount, Ratio, SegmentCount};
 
 use super::counterfactual::time_in;
@@ -226,7 +226,7 @@ fn shown_lateness(cause: Cause, evidence: &TransferEvidence<'_>) -> Option<Trans
 struct Costs<'e, 'o> {
     evidence: &'e TransferEvidence<'o>,
     steady: f64,
-    states: Vec<(SenderState, Ratio)>,
+    states: Vec<StateShare>,
     /// Shares of the loss events without a queue, below and at the bandwidth-delay product.
     random: f64,
     at_the_window: f64,

@@ -7,8 +7,10 @@
 use core::time::Duration;
 
 use linerate_analysis::formulas::slow_start_time;
-use linerate_model::diagnosis::{BoundKind, Cause, DiagnosisVerdict, GoodputEstimate, SenderState, ThroughputBound};
-use linerate_units::{BitRate, Mss, Ratio};
+use linerate_model::diagnosis::{
+    BoundKind, Cause, DiagnosisVerdict, GoodputEstimate, SenderState, StateShare, ThroughputBound,
+};
+use linerate_units::{BitRate, Mss};
 
 use super::TransferEvidence;
 use super::cost::{CauseCost, CostKind};
@@ -292,8 +294,8 @@ impl<'a> Counterfactuals<'a> {
 pub(super) const UNKNOWN_GAIN: f64 = 10.0;
 
 /// Share of the transfer's time in one of these states of the sender.
-pub(super) fn time_in(states: &[(SenderState, Ratio)], wanted: &[SenderState]) -> f64 {
-    let shares = states.iter().filter(|(state, _)| wanted.contains(state)).map(|(_, share)| share.get());
+pub(super) fn time_in(states: &[StateShare], wanted: &[SenderState]) -> f64 {
+    let shares = states.iter().filter(|one| wanted.contains(&one.state)).map(|one| one.share.get());
     // The sum of no floating-point numbers is -0.
     shares.fold(0.0, |sum, share| sum + share)
 }

@@ -7,6 +7,7 @@ use linerate_model::far::{HostEvidence, LinkEvidence, ProcessorLoad};
 use linerate_units::Ratio;
 
 use super::TransferEvidence;
+use super::counterfactual::time_in;
 use super::states;
 use super::text::percent_of;
 
@@ -99,11 +100,9 @@ impl<'o> TransferEvidence<'o> {
     /// True when packets of the transfer queue on the path for most of the time: then no processor limits it.
     pub(super) fn has_queue_mostly(&self) -> bool {
         let delayed = self.queueing().is_some_and(|(median, _)| median >= MIN_QUEUE_DELAY);
-        let share = || states::shares(self).into_iter().find(|(state, _)| *state == SenderState::Queueing);
         // Losses at a full queue are repaired while it is there.
-        let repairs = || states::shares(self).into_iter().find(|(state, _)| *state == SenderState::Recovery);
-        let of = |found: Option<(SenderState, Ratio)>| found.map_or(0.0, |(_, share)| share.get());
-        delayed && of(share()) + of(repairs()) >= MIN_QUEUE_SHARE
+        let share = || time_in(&states::shares(self), &[SenderState::Queueing, SenderState::Recovery]);
+        delayed && share() >= MIN_QUEUE_SHARE
     }
 
     /// True when a thread of the transfer at this end never slept: it ran, or waited for a processor.

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use linerate_model::diagnosis::{SenderState, SocketInterval};
+use linerate_model::diagnosis::{SenderState, SocketInterval, StateShare};
 use linerate_model::limit::LimitShares;
 use linerate_units::{CompactSort, Ratio};
 
@@ -16,7 +16,7 @@ const QUEUED: f64 = 0.1;
 const MIN_QUEUE_DELAY: Duration = Duration::from_micros(300);
 
 /// Returns the shares, largest first; empty where the senders were not sampled twice.
-pub(super) fn shares(evidence: &TransferEvidence<'_>) -> Vec<(SenderState, Ratio)> {
+pub(super) fn shares(evidence: &TransferEvidence<'_>) -> Vec<StateShare> {
     let mut times: BTreeMap<SenderState, f64> = BTreeMap::new();
     for connection in &evidence.observation.connections {
         for (index, now) in connection.sender.iter().enumerate().skip(1) {
@@ -25,10 +25,12 @@ pub(super) fn shares(evidence: &TransferEvidence<'_>) -> Vec<(SenderState, Ratio
         }
     }
     let whole: f64 = times.values().sum();
-    let mut shares: Vec<(SenderState, Ratio)> =
-        times.into_iter().filter_map(|(state, time)| Some((state, Ratio::of(time, whole)?))).collect();
-    shares.sort_compactly_by(|one, other| other.1.get().total_cmp(&one.1.get()));
-    shares.retain(|(_, share)| share.get() >= 0.001);
+    let mut shares: Vec<StateShare> = times
+        .into_iter()
+        .filter_map(|(state, time)| Some(StateShare { state, share: Ratio::of(time, whole)? }))
+        .collect();
+    shares.sort_compactly_by(|one, other| other.share.get().total_cmp(&one.share.get()));
+    shares.retain(|one| one.share.get() >= 0.001);
     shares
 }
 

@@ -759,7 +759,7 @@ fn the_next_bound_is_not_the_present_one() {
     let next = diagnosis.next.expect("the path is known");
     assert_eq!(next.kind, BoundKind::Path);
     assert!((next.rate.bits_per_second() / 287e6 - 1.0).abs() < 0.01, "{next:?}");
-    let whole: f64 = diagnosis.states.iter().map(|(_, share)| share.get()).sum();
+    let whole: f64 = diagnosis.states.iter().map(|one| one.share.get()).sum();
     assert!((whole - 1.0).abs() < 0.01, "{:?}", diagnosis.states);
 }
 

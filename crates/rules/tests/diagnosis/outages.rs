@@ -37,7 +37,7 @@ fn stopped(shape: impl FnOnce(&mut TransferShape), samples: core::ops::Range<usi
 
 fn time_in(observation: &TransferObservation, state: SenderState) -> f64 {
     let states = diagnose(observation).states;
-    states.iter().find(|(one, _)| *one == state).map_or(0.0, |(_, share)| share.get())
+    states.iter().find(|one| one.state == state).map_or(0.0, |one| one.share.get())
 }
 
 /// Share of the transfer that the text of an outage names, in percent.
@@ -63,7 +63,7 @@ fn an_outage_counts_whatever_limit_the_last_send_met() {
         assert!((30.0..32.0).contains(&percent), "3 s of 10 s: {percent}");
         let stalled = time_in(&observation, SenderState::Stalled);
         assert!((0.30..0.32).contains(&stalled), "{stalled}");
-        let sum: f64 = diagnose(&observation).states.iter().map(|(_, share)| share.get()).sum();
+        let sum: f64 = diagnose(&observation).states.iter().map(|one| one.share.get()).sum();
         assert!((sum - 1.0).abs() < 1e-3, "{sum}");
     }
     let window = time_in(&limited(1.0, 0.0), SenderState::ReceiveWindow);

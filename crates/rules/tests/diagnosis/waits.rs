@@ -301,7 +301,7 @@ fn a_round_trip_longer_than_the_samples_is_no_stall() {
     };
     let stalled = |observation: &TransferObservation| {
         let states = diagnose(observation).states;
-        states.iter().find(|(state, _)| *state == SenderState::Stalled).map_or(0.0, |(_, share)| share.get())
+        states.iter().find(|one| one.state == SenderState::Stalled).map_or(0.0, |one| one.share.get())
     };
     assert!(stalled(&slow(20)) > 0.5, "{}", stalled(&slow(20)));
     assert!(stalled(&slow(1200)) < 0.1, "{}", stalled(&slow(1200)));

@@ -7,12 +7,11 @@ use core::time::Duration;
 
 use linerate_analysis::latency_under_load::{LatencyGrade, LatencyUplift};
 use linerate_analysis::statistics::SampleSummary;
-use linerate_documents::diagnose::CauseVerdict;
 use linerate_documents::run::{
     ChartPanel, FigureUnit, ImprovementDirection, PhaseSpan, RunDocument, RunFigure, SampleSeries,
 };
 use linerate_documents::web::{SCHEMA, WebDocument, WebGrade, WebPhase};
-use linerate_model::diagnosis::{Cause, CauseLocation, Confidence};
+use linerate_model::diagnosis::{Cause, CauseLocation, Confidence, DiagnosisVerdict};
 use linerate_model::direction::Direction;
 use linerate_model::flow::FlowLimit;
 use linerate_model::limit::LimitShares;
@@ -172,7 +171,7 @@ fn loaded(
         Vec::new()
     } else {
         let verdicts = diagnosis::diagnose(&observation).verdicts;
-        verdicts.iter().map(CauseVerdict::from).map(|verdict| of_receiver(verdict, phase)).collect()
+        verdicts.into_iter().map(|verdict| of_receiver(verdict, phase)).collect()
     };
     let mut round_trips = if sends { phase.round_trips() } else { Vec::new() };
     let totals: Vec<TcpInfo> = phase.ends().map(|(base, latest)| latest.totals_since(base)).collect();
@@ -204,17 +203,16 @@ fn loaded(
 }
 
 /// Verdict of transfers that the rate of the server held back.
-fn rate_limit_verdict(paused: Ratio) -> CauseVerdict {
+fn rate_limit_verdict(paused: Ratio) -> DiagnosisVerdict {
     let cause = Cause::ApplicationPacing;
     let share = linerate_units::display::percent(paused);
-    CauseVerdict {
+    DiagnosisVerdict {
         cause,
-        location: cause.location(),
         confidence: Confidence::High,
         text: format!(
             "The server's limit for all its traffic (--server-bitrate-limit): it held back for {share} of the time."
         ),
-        share: Some(paused.get()),
+        share: Some(paused),
         without: None,
         together_with: None,
         evidence: Vec::new(),
@@ -224,8 +222,8 @@ fn rate_limit_verdict(paused: Ratio) -> CauseVerdict {
 }
 
 /// A verdict of unknown location with what the server knows as the receiver.
-fn of_receiver(verdict: CauseVerdict, phase: &PhaseRecord) -> CauseVerdict {
-    if phase.direction == Direction::Down || verdict.location != CauseLocation::Unknown {
+fn of_receiver(verdict: DiagnosisVerdict, phase: &PhaseRecord) -> DiagnosisVerdict {
+    if phase.direction == Direction::Down || verdict.cause.location() != CauseLocation::Unknown {
         return verdict;
     }
     let text = match phase.receiver_limit() {
@@ -240,7 +238,7 @@ fn of_receiver(verdict: CauseVerdict, phase: &PhaseRecord) -> CauseVerdict {
         }
         _ => return verdict,
     };
-    CauseVerdict { text, advice: Vec::new(), ..verdict }
+    DiagnosisVerdict { text, advice: Vec::new(), ..verdict }
 }
 
 fn share(part: u64, all: u64) -> Option<f64> {

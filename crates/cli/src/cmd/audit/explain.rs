@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use linerate_documents::audit::{
-    DefaultDocument, ExplanationDocument, FileLocation, FindingDocument, SCHEMA, WriteAccess, setting_locations,
+    DefaultDocument, ExplanationDocument, FileLocation, LocatedFinding, SCHEMA, WriteAccess, setting_locations,
 };
 use linerate_model::fact::Fact;
 use linerate_model::finding::AuditFinding;
@@ -91,7 +91,7 @@ impl SettingExplanation<'_> {
             lines_at_boot: setting_locations(self.host, &self.key, self.host.settings.order_at_boot()),
             lines_by_sysctl_system: setting_locations(self.host, &self.key, ReadOrder::Procps),
             rules: self.rules.iter().map(|rule| rule.id.to_owned()).collect(),
-            findings: self.findings.iter().map(|finding| FindingDocument::new(self.host, finding)).collect(),
+            findings: self.findings.iter().map(|finding| LocatedFinding::new(self.host, finding)).collect(),
         }
     }
 

@@ -4,9 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_documents::diagnose::{
-    CauseVerdict, DiagnoseDocument, HostKernelEvents, SCHEMA, StateShare, ThroughputLimit,
-};
+use linerate_documents::diagnose::{DiagnoseDocument, HostKernelEvents, SCHEMA};
 use linerate_documents::progress::{EventKind, ProgressEvent};
 use linerate_documents::run::{RunDocument, RunEnvironment};
 use linerate_engine::surroundings::{LocalEnvironment, OwnTraffic};
@@ -117,11 +115,11 @@ fn print_and_record(arguments: &DiagnoseArguments, begun: &RunStart, watched: &W
         termination: TestTermination::Complete,
         direction: if watched.sends { Direction::Up } else { Direction::Down },
         transfer: Vec::new(),
-        verdicts: diagnosis.verdicts.iter().map(CauseVerdict::from).collect(),
-        states: StateShare::all(&diagnosis),
+        verdicts: diagnosis.verdicts.clone(),
+        states: diagnosis.states.clone(),
         goodput_bits_per_second: Some(diagnosis.goodput.bits_per_second()),
-        bounds: diagnosis.bounds.iter().map(ThroughputLimit::from).collect(),
-        next: diagnosis.next.as_ref().map(ThroughputLimit::from),
+        bounds: diagnosis.bounds.clone(),
+        next: diagnosis.next.clone(),
         contradictions: diagnosis.contradictions.clone(),
         figures: figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         path: None,

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
-use linerate_history::utc_time;
+use linerate_documents::civil_time;
 use linerate_units::WallTime;
 use report::FleetReportArguments;
 
@@ -112,7 +112,7 @@ struct AgentArguments {
 }
 
 fn parse_time(text: &str) -> Result<WallTime, String> {
-    utc_time::parse(text).ok_or_else(|| "expected a time such as 2026-11-26 or 2026-11-26T06:00 (UTC)".to_owned())
+    civil_time::parse(text).ok_or_else(|| "expected a time such as 2026-11-26 or 2026-11-26T06:00 (UTC)".to_owned())
 }
 
 /// Runs the selected command.

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use linerate_documents::fleet_plan::{self, FleetCost, FleetPlanDocument, FleetTimetable, PlannedStart};
 use linerate_fleet::{FleetDescription, SessionStart, Timetable, fleet_cost};
-use linerate_history::utc_time::rfc3339;
 use linerate_sys::{clock, describe_os_error};
 use linerate_units::WallTime;
 use linerate_units::serde::nanoseconds;
@@ -69,7 +68,7 @@ fn document(timetable: Timetable, cost: FleetCost, from: WallTime) -> FleetPlanD
 
 fn planned_start(start: &SessionStart<'_>) -> PlannedStart {
     let session = start.session;
-    PlannedStart { at: rfc3339(start.at), task: session.task.clone(), addresses: session.addresses.clone() }
+    PlannedStart { at: start.at, task: session.task.clone(), addresses: session.addresses.clone() }
 }
 
 pub(super) fn check_address(description: &FleetDescription, name: &str) -> Result<(), String> {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use linerate_documents::civil_time;
 use linerate_fleet::{FleetCost, SessionDirections, SessionStart, TestSession, Timetable};
-use linerate_history::utc_time;
 use linerate_report::text::wrap_text;
 use linerate_report::throughput_text::TextStyle;
 use linerate_units::display::counted;
@@ -110,7 +110,7 @@ pub(super) fn session_line(session: &TestSession) -> String {
 }
 
 fn date_and_time(time: WallTime) -> String {
-    utc_time::rfc3339(time).trim_end_matches('Z').replace('T', " ")
+    civil_time::rfc3339(time).trim_end_matches('Z').replace('T', " ")
 }
 
 /// Hours and minutes for what takes long.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
+use linerate_documents::civil_time;
 use linerate_documents::run::RunKind;
-use linerate_history::{RunFilter, RunReference, RunReferences, utc_time};
+use linerate_history::{RunFilter, RunReference, RunReferences};
 use linerate_sys::clock;
 use linerate_units::{WallTime, parse};
 
@@ -243,7 +244,7 @@ pub(super) enum ExportFormat {
 }
 
 fn moment_or_age(text: &str) -> Result<WallTime, String> {
-    if let Some(moment) = utc_time::parse(text) {
+    if let Some(moment) = civil_time::parse(text) {
         return Ok(moment);
     }
     let age = match text.strip_suffix('d').map(str::parse::<u32>) {

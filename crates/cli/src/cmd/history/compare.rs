@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use linerate_documents::civil_time;
 use linerate_documents::comparison::{self, ComparedRuns, ComparisonDocument};
 use linerate_documents::run::{
     ComparisonBasis, FigureComparison, FigureJudgement, FigureUnit, RunComparison, RunDocument,
 };
-use linerate_history::{History, HistoryError, RunId, RunReferences, utc_time};
+use linerate_history::{History, HistoryError, RunId, RunReferences};
 use linerate_report::escape;
 use linerate_report::presentation::{Quantity, comparison_note, judgement_label};
 use linerate_report::throughput_text::TextStyle;
@@ -73,7 +74,7 @@ fn read(history: &History, references: &RunReferences) -> Result<Vec<(RunId, Run
 
 fn run_line(when: &str, id: RunId, run: &RunDocument) -> String {
     let time = WallTime::from_unix(std::time::Duration::from_nanos(run.started_at_unix_ns));
-    let (time, host) = (utc_time::format_minutes(time), escape::line(&run.host));
+    let (time, host) = (civil_time::format_minutes(time), escape::line(&run.host));
     format!("{when:<6}  run {id}, {time} UTC, {} {host}\n", run.kind.command_name())
 }
 

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 
+use linerate_documents::civil_time;
 use linerate_documents::run_list::{self, ListedRun, RunListDocument};
 use linerate_history::result_log::ResultLog;
-use linerate_history::{HistoryError, RunFilter, RunSummary, utc_time};
+use linerate_history::{HistoryError, RunFilter};
 use linerate_model::report::Outcome;
 use linerate_report::escape;
 use linerate_report::throughput_text::TextStyle;
@@ -26,13 +27,13 @@ pub(super) fn run(arguments: &FilterArguments, json: bool) -> Result<ExitStatus,
     let history = match super::open_existing() {
         // No run has been recorded yet, which is no error for a list.
         Err(HistoryError::Missing { .. }) if json => {
-            print_json(DocumentKind::RunList, &document(&[]));
+            print_json(DocumentKind::RunList, &document(Vec::new()));
             return Ok(ExitStatus::Success);
         }
         opened => opened?,
     };
     if json {
-        print_json(DocumentKind::RunList, &document(&history.list(&filter)?));
+        print_json(DocumentKind::RunList, &document(history.list(&filter)?));
         return Ok(ExitStatus::Success);
     }
     // One more than is shown reveals further runs.
@@ -59,26 +60,15 @@ pub(super) fn run(arguments: &FilterArguments, json: bool) -> Result<ExitStatus,
     Ok(ExitStatus::Success)
 }
 
-fn document(entries: &[RunSummary]) -> RunListDocument {
-    let listed = |entry: &RunSummary| ListedRun {
-        id: entry.id.get(),
-        started_at: utc_time::rfc3339(entry.started_at),
-        duration_ns: u64::try_from(entry.duration.as_nanos()).unwrap_or(u64::MAX),
-        kind: entry.kind,
-        host: entry.host.clone(),
-        outcome: entry.outcome,
-        verdict: entry.verdict.clone(),
-        lab_path: entry.lab_path.clone(),
-        tags: entry.tags.clone(),
-    };
-    RunListDocument { schema: run_list::SCHEMA, runs: entries.iter().map(listed).collect() }
+const fn document(runs: Vec<ListedRun>) -> RunListDocument {
+    RunListDocument { schema: run_list::SCHEMA, runs }
 }
 
 /// Width of the longest command: `diagnose`.
 const COMMAND_WIDTH: usize = 8;
 
 /// Table of columns that fit the terminal; the result takes the remaining width.
-fn table(entries: &[RunSummary], style: TextStyle) -> String {
+fn table(entries: &[ListedRun], style: TextStyle) -> String {
     let (bold, plain) = if style.colour { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     let width = usize::from(style.width.get());
     let numbers: Vec<String> = entries.iter().map(|entry| entry.id.to_string()).collect();
@@ -96,7 +86,7 @@ fn table(entries: &[RunSummary], style: TextStyle) -> String {
     let _ = writeln!(text, "{bold}{heading}{plain}");
     for ((entry, number), host) in entries.iter().zip(&numbers).zip(&hosts) {
         let result = truncate_text(&escape::line(&result(entry)), result_width, style);
-        let (time, command) = (utc_time::format_minutes(entry.started_at), entry.kind.command_name());
+        let (time, command) = (civil_time::format_minutes(entry.started_at), entry.kind.command_name());
         let line = format!("{number:>number_width$}  {time}  {command:<COMMAND_WIDTH$}  {host:<host_width$}  {result}");
         let _ = writeln!(text, "{}", line.trim_end());
     }
@@ -104,7 +94,7 @@ fn table(entries: &[RunSummary], style: TextStyle) -> String {
 }
 
 /// Tags of the run, its outcome unless complete, and its result.
-fn result(entry: &RunSummary) -> String {
+fn result(entry: &ListedRun) -> String {
     let tags: Vec<String> = entry.tags.iter().map(|tag| format!("[{tag}] ")).collect();
     let tags = tags.concat();
     let ending = match entry.outcome {
@@ -138,7 +128,7 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
-        let of_kind = |kind: RunKind, host: &str| RunSummary {
+        let of_kind = |kind: RunKind, host: &str| ListedRun {
             id: RunId::new(12_345),
             started_at: WallTime::from_unix(Duration::from_secs(1_795_161_279)),
             duration: Duration::from_secs(20),

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use linerate_documents::civil_time;
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_documents::result_list::{self, ListedResult, ResultListDocument};
 use linerate_documents::run::FigureUnit;
 use linerate_fleet::TestWeight;
+use linerate_history::HistoryError;
 use linerate_history::result_log::ResultLog;
-use linerate_history::{HistoryError, utc_time};
 use linerate_report::escape;
 use linerate_report::presentation::Quantity;
 use linerate_report::text::wrap_text;
@@ -158,7 +159,7 @@ fn listed_result(row: &ResultRow<'_>) -> Option<ListedResult> {
     let first = row.results.first()?;
     Some(ListedResult {
         id: (!row.is_hour).then(|| first.id.clone()),
-        at: utc_time::rfc3339(time(row)),
+        at: time(row),
         task: first.task.clone(),
         test: first.test.clone(),
         source: first.source.clone(),
@@ -198,7 +199,7 @@ fn table(rows: &[ResultRow<'_>], style: TextStyle) -> String {
     for ((row, test), pair) in rows.iter().zip(&tests).zip(&pairs) {
         let verdict = row.text();
         let result = escape::line(&verdict);
-        let at = utc_time::format_minutes(time(row));
+        let at = civil_time::format_minutes(time(row));
         let head = format!("{at}  {test:<test_width$}  {pair:<pair_width$}");
         if is_narrow {
             let _ = writeln!(text, "{}", head.trim_end());

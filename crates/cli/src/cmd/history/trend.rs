@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use linerate_documents::run::RunFigure;
+use linerate_documents::civil_time;
 use linerate_documents::trend::{self, TrendDocument, TrendSample};
-use linerate_history::{FigureSample, HistoryError, RunId, utc_time};
+use linerate_history::HistoryError;
 use linerate_report::throughput_text::TextStyle;
 use linerate_report::{bars, escape};
-use linerate_units::{Ratio, WallTime};
+use linerate_units::Ratio;
 
 use super::arguments::FilterArguments;
 use super::compare::format_value;
@@ -21,28 +21,6 @@ use crate::exit::ExitStatus;
 
 /// Largest number of samples listed below the chart.
 const MAX_LISTED_SAMPLES: usize = 20;
-
-/// Value of a figure in a run or a result.
-struct DatedFigure {
-    /// Number of the run; `None` for a result.
-    run: Option<RunId>,
-    /// Host of the run; both hosts of the result.
-    host: String,
-    at: WallTime,
-    figure: RunFigure,
-}
-
-impl DatedFigure {
-    fn name(&self) -> String {
-        self.run.map_or_else(|| self.host.clone(), |run| run.to_string())
-    }
-}
-
-impl From<FigureSample> for DatedFigure {
-    fn from(sample: FigureSample) -> Self {
-        Self { run: Some(sample.id), host: sample.host, at: sample.started_at, figure: sample.figure }
-    }
-}
 
 pub(super) fn run(name: &str, filter: &FilterArguments, json: bool) -> Result<ExitStatus, HistoryError> {
     let history = super::open_existing()?;
@@ -57,8 +35,7 @@ pub(super) fn run(name: &str, filter: &FilterArguments, json: bool) -> Result<Ex
         console::error(&format!("no run has the figure {name:?}\n{known}"), None);
         return Ok(ExitStatus::Unable);
     }
-    let samples: Vec<DatedFigure> = samples.into_iter().map(DatedFigure::from).collect();
-    Ok(print(name, &samples, "runs", json))
+    Ok(print(name, samples, "runs", json))
 }
 
 /// Trend of a figure over the results of monitors and agents.
@@ -72,9 +49,9 @@ pub(super) fn of_results(
     let of_figure = |result: &linerate_documents::fleet_result::FleetResult| {
         let figure = result.figures.iter().find(|figure| figure.name == name)?.clone();
         let host = format!("{} -> {}", result.source, result.destination);
-        Some(DatedFigure { run: None, host, at: result.at(), figure })
+        Some(TrendSample { id: None, started_at: result.at(), host, figure })
     };
-    let mut samples: Vec<DatedFigure> = found.iter().filter_map(of_figure).collect();
+    let mut samples: Vec<TrendSample> = found.iter().filter_map(of_figure).collect();
     if samples.is_empty() {
         let names: BTreeSet<&str> =
             found.iter().flat_map(|result| &result.figures).map(|figure| &*figure.name).collect();
@@ -85,33 +62,19 @@ pub(super) fn of_results(
     if let Some(limit) = filter.limit {
         samples.drain(..samples.len().saturating_sub(limit.get() as usize));
     }
-    Ok(print(name, &samples, "results", json))
+    Ok(print(name, samples, "results", json))
 }
 
-fn print(name: &str, samples: &[DatedFigure], noun: &str, json: bool) -> ExitStatus {
+fn print(name: &str, samples: Vec<TrendSample>, noun: &str, json: bool) -> ExitStatus {
     if json {
-        print_json(DocumentKind::Trend, &document(name, samples));
+        print_json(DocumentKind::Trend, &TrendDocument { schema: trend::SCHEMA, figure: name.to_owned(), samples });
     } else {
-        console::data(&text(samples, noun, console::data_style()));
+        console::data(&text(&samples, noun, console::data_style()));
     }
     ExitStatus::Success
 }
 
-fn document(name: &str, samples: &[DatedFigure]) -> TrendDocument {
-    let sample = |sample: &DatedFigure| TrendSample {
-        id: sample.run.map(RunId::get),
-        started_at: utc_time::rfc3339(sample.at),
-        host: sample.host.clone(),
-        unit: sample.figure.unit,
-        value: sample.figure.value,
-        low: sample.figure.low,
-        high: sample.figure.high,
-        count: sample.figure.count,
-    };
-    TrendDocument { schema: trend::SCHEMA, figure: name.to_owned(), samples: samples.iter().map(sample).collect() }
-}
-
-fn text(samples: &[DatedFigure], noun: &str, style: TextStyle) -> String {
+fn text(samples: &[TrendSample], noun: &str, style: TextStyle) -> String {
     let values: Vec<Option<f64>> = samples.iter().map(|sample| sample.figure.value).collect();
     let known = || values.iter().flatten().copied();
     let (least, most) = (known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max));
@@ -126,7 +89,7 @@ fn text(samples: &[DatedFigure], noun: &str, style: TextStyle) -> String {
     }
     let listed = &samples[samples.len().saturating_sub(MAX_LISTED_SAMPLES)..];
     let names: Vec<String> =
-        listed.iter().map(|sample| truncate_text(&escape::line(&sample.name()), MAX_HOST_WIDTH, style)).collect();
+        listed.iter().map(|sample| truncate_text(&escape::line(&name(sample)), MAX_HOST_WIDTH, style)).collect();
     let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
     for (sample, name) in listed.iter().zip(&names) {
         let figure = &sample.figure;
@@ -135,10 +98,15 @@ fn text(samples: &[DatedFigure], noun: &str, style: TextStyle) -> String {
             format!("   ({low} to {high})")
         });
         let value = format_value(figure.value, figure.unit, false, style);
-        let time = utc_time::format_minutes(sample.at);
+        let time = civil_time::format_minutes(sample.started_at);
         let _ = writeln!(text, "  {name:>name_width$}  {time}  {value:>13}{interval}");
     }
     text
+}
+
+/// Number of the run, or both hosts of the result.
+fn name(sample: &TrendSample) -> String {
+    sample.id.map_or_else(|| sample.host.clone(), |run| run.to_string())
 }
 
 /// Bars from the lowest value to the highest; a blank for an unmeasured one.

@@ -9,7 +9,7 @@ use linerate_documents::change_reports::{
 use linerate_documents::change_sets::{
     self, ChangeSetsDocument, PersistentFile, RecordedChange, RecordedChangeSet, UnreadableChangeSet,
 };
-use linerate_history::utc_time::rfc3339;
+use linerate_documents::civil_time::rfc3339;
 use linerate_sys::host_access::HostIdentity;
 
 pub(super) fn sets_document(sets: &[ListedChangeSet], here: &HostIdentity) -> ChangeSetsDocument {

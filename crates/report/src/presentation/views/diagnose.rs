@@ -1,7 +1,7 @@
 //! Diagnosis: the limit of a transfer and its evidence.
 
-use linerate_documents::diagnose::{CauseVerdict, DiagnoseDocument, HostKernelEvents, TransferHost};
-use linerate_model::diagnosis::{BoundKind, CauseLocation, Confidence};
+use linerate_documents::diagnose::{DiagnoseDocument, HostKernelEvents, TransferHost};
+use linerate_model::diagnosis::{BoundKind, CauseLocation, Confidence, DiagnosisVerdict};
 use linerate_model::direction::Direction;
 use linerate_units::BitRate;
 
@@ -26,17 +26,17 @@ pub(super) fn complete(presentation: &mut Presentation<'_>, document: &DiagnoseD
 }
 
 /// Confidence of a verdict that is not certain, as a sentence.
-fn doubt(verdict: &CauseVerdict) -> &'static str {
+fn doubt(verdict: &DiagnosisVerdict) -> &'static str {
     match verdict.confidence {
         Confidence::High => "",
-        _ if verdict.location == CauseLocation::Unknown => "",
+        _ if verdict.cause.location() == CauseLocation::Unknown => "",
         Confidence::Medium => " Confidence: medium.",
         Confidence::Low => " Confidence: low.",
     }
 }
 
-fn badge(verdict: &CauseVerdict) -> VerdictBadge {
-    let tone = match verdict.location {
+fn badge(verdict: &DiagnosisVerdict) -> VerdictBadge {
+    let tone = match verdict.cause.location() {
         CauseLocation::Nowhere => BadgeTone::Good,
         CauseLocation::Network | CauseLocation::Unknown => BadgeTone::Fair,
         _ => BadgeTone::Bad,
@@ -59,7 +59,7 @@ fn goodput_chart<'a>(document: &DiagnoseDocument) -> Option<Chart<'a>> {
     let without = (if is_pair { "without the first two causes" } else { "without the first cause" }, without);
     let goodput = [("goodput", document.goodput_bits_per_second), without];
     let has_path_bound = document.bounds.iter().any(|bound| bound.kind == BoundKind::Path);
-    let bounds = document.bounds.iter().map(|bound| (bound.kind.title(), Some(bound.bits_per_second)));
+    let bounds = document.bounds.iter().map(|bound| (bound.kind.title(), Some(bound.rate.bits_per_second())));
     let capacity = [("path capacity", capacity.filter(|_| !has_path_bound))];
     let rates: Vec<(&str, Option<f64>)> = goodput.into_iter().chain(bounds).chain(capacity).collect();
     rates_chart("Goodput and its upper bounds", &rates)
@@ -97,7 +97,8 @@ fn advice(document: &DiagnoseDocument) -> Option<ReportTable> {
 fn states(document: &DiagnoseDocument) -> Option<ReportTable> {
     let mut table = ReportTable::new("states", "Sender states", &["State", "Share"]);
     for state in &document.states {
-        table.push_row(state.state.name().replace('_', " "), vec![TableCell::Value(Quantity::share(state.share))]);
+        table
+            .push_row(state.state.name().replace('_', " "), vec![TableCell::Value(Quantity::share(state.share.get()))]);
     }
     table.non_empty()
 }
@@ -108,13 +109,13 @@ fn bounds(document: &DiagnoseDocument) -> Option<ReportTable> {
         table.push_row(
             bound.kind.title(),
             vec![
-                TableCell::Value(Quantity::bits_per_second(bound.bits_per_second)),
+                TableCell::Value(Quantity::bits_per_second(bound.rate.bits_per_second())),
                 TableCell::text(&bound.arithmetic),
             ],
         );
     }
     if let Some(next) = &document.next {
-        let rate = Quantity::bits_per_second(next.bits_per_second).display_text();
+        let rate = Quantity::bits_per_second(next.rate.bits_per_second()).display_text();
         table.note = Some(format!("The next limit is {}, at {rate}.", next.kind.title()));
     }
     table.non_empty()

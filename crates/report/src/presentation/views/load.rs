@@ -3,11 +3,12 @@
 use core::time::Duration;
 
 use linerate_documents::run::FigureUnit;
-use linerate_model::load::{CodepointDelay, DualQueue, LatencyClass};
+use linerate_model::load::{DualQueue, LatencyClass, MedianDelay};
 use linerate_model::load::{LatencyGrade, LoadDocument, LoadPhase, PhaseKind, ProbeClass, QueueHost};
 use linerate_model::path::PathHop;
 use linerate_model::summary::DurationDistribution;
 use linerate_units::display;
+use linerate_units::serde::nanoseconds;
 
 use crate::presentation::quantity::as_f64;
 use crate::presentation::reasons::UnknownReasons;
@@ -333,9 +334,10 @@ fn dual_queues(document: &LoadDocument) -> Option<ReportTable> {
     table.non_empty()
 }
 
-fn codepoint_delay(delay: Option<CodepointDelay>) -> TableCell {
+fn codepoint_delay(delay: Option<MedianDelay>) -> TableCell {
     let Some(delay) = delay else { return unknown() };
-    let [median, low, high] = [delay.median_ns, delay.low_ns, delay.high_ns].map(Quantity::nanoseconds);
+    let [median, low, high] =
+        [delay.median, delay.low, delay.high].map(|time| Quantity::nanoseconds(nanoseconds(time)));
     let text = format!("{} ({} to {})", median.display_text(), low.display_text(), high.display_text());
     TableCell::Qualified(median, text)
 }
@@ -405,7 +407,8 @@ mod tests {
 
     #[test]
     fn a_codepoint_has_its_median_and_interval() {
-        let delay = CodepointDelay { median_ns: 600_000, low_ns: 500_000, high_ns: 700_000, probes: 40 };
+        let micros = Duration::from_micros;
+        let delay = MedianDelay { median: micros(600), low: micros(500), high: micros(700), probes: 40 };
         let TableCell::Qualified(median, text) = codepoint_delay(Some(delay)) else { panic!("a value") };
         assert_eq!((median, text.as_str()), (Quantity::nanoseconds(600_000), "600 µs (500 µs to 700 µs)"));
         assert!(matches!(codepoint_delay(None), TableCell::Unknown(_)));

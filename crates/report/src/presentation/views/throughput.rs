@@ -6,6 +6,7 @@ use linerate_documents::throughput::{SenderLimit, StreamResult, ThroughputDocume
 use linerate_model::limit::TransferLimit;
 use linerate_model::quic::QuicEnd;
 use linerate_model::summary::DurationDistribution;
+use linerate_units::serde::nanoseconds;
 use linerate_units::{Ratio, display};
 
 use crate::presentation::{Presentation, Quantity, ReportTable, TableCell, direction_label};
@@ -61,8 +62,8 @@ fn runs(document: &ThroughputDocument) -> Option<ReportTable> {
             vec![
                 known(run.bits_per_second.map(Quantity::bits_per_second), "no data arrived"),
                 known(run.retransmitted_segments.map(Quantity::segments), SENDER_ONLY),
-                known(run.loaded_rtt.map(|rtt| Quantity::nanoseconds(rtt.median_ns)), SENDER_ONLY),
-                known(run.loaded_rtt.map(|rtt| Quantity::nanoseconds(rtt.p95_ns)), SENDER_ONLY),
+                known(run.loaded_rtt.map(|rtt| Quantity::nanoseconds(nanoseconds(rtt.median))), SENDER_ONLY),
+                known(run.loaded_rtt.map(|rtt| Quantity::nanoseconds(nanoseconds(rtt.p95))), SENDER_ONLY),
                 cpu(run.client_cpu_percent),
                 cpu(run.server_cpu_percent),
                 limit,
@@ -94,7 +95,7 @@ fn diagnoses(document: &ThroughputDocument) -> Option<ReportTable> {
             [first.cause.name(), first.confidence.name(), &first.text].map(TableCell::text).into(),
         );
         if let Some(bound) = &diagnosis.next {
-            let rate = Quantity::bits_per_second(bound.bits_per_second).display_text();
+            let rate = Quantity::bits_per_second(bound.rate.bits_per_second()).display_text();
             notes.push(format!("{}: the next limit is {}, at {rate}.", label(run), bound.kind.title()));
         }
         notes.extend(diagnosis.notes.iter().map(|note| format!("{}: {note}", label(run))));

@@ -80,7 +80,7 @@ fn goodput_chart<'a>(document: &TuneDocument) -> Option<Chart<'a>> {
         &[
             ("before", effect.and_then(|effect| effect.before).or_else(|| diagnosed(before))),
             ("after", effect.and_then(|effect| effect.after).or_else(|| diagnosed(document.after.as_deref()))),
-            ("the path", path.map(|path| path.bits_per_second)),
+            ("the path", path.map(|path| path.rate.bits_per_second())),
         ],
     )
 }
@@ -117,7 +117,7 @@ fn limits(document: &TuneDocument) -> Option<ReportTable> {
     }
     let last = document.after.as_ref().or(document.before.as_ref());
     if let Some(next) = last.and_then(|last| last.next.as_ref()) {
-        let rate = Quantity::bits_per_second(next.bits_per_second).display_text();
+        let rate = Quantity::bits_per_second(next.rate.bits_per_second()).display_text();
         table.note = Some(format!("The next limit is {}, at {rate}.", next.kind.title()));
     }
     table.non_empty()

@@ -1,7 +1,7 @@
 //! Tables of a test in a browser.
 
-use linerate_documents::diagnose::CauseVerdict;
 use linerate_documents::web::{WebDocument, WebPhase};
+use linerate_model::diagnosis::DiagnosisVerdict;
 use linerate_model::load::PhaseKind;
 use linerate_model::summary::DurationDistribution;
 
@@ -96,7 +96,7 @@ fn view(document: &WebDocument) -> Option<ReportTable> {
 fn limits(document: &WebDocument) -> Option<ReportTable> {
     let mut table = ReportTable::new("limits", "Limit, by the server's view alone", &["Load", "Limit", "Confidence"]);
     for phase in loaded(document) {
-        for CauseVerdict { confidence, text, .. } in phase.verdicts.iter().take(1) {
+        for DiagnosisVerdict { confidence, text, .. } in phase.verdicts.iter().take(1) {
             table.push_row(phase_name(phase.kind), vec![TableCell::text(text), TableCell::text(confidence.name())]);
         }
     }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use clap::Args;
+use linerate_documents::civil_time::rfc3339;
 use linerate_documents::fleet_members::{self, FleetMember, FleetMembersDocument, MemberClock};
-use linerate_history::utc_time::rfc3339;
 use linerate_nats::{ClockOffset, ListedMember};
 use linerate_report::text::wrap_text;
 use linerate_report::throughput_text::TextStyle;

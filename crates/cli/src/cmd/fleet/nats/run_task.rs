@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
+use linerate_documents::civil_time::rfc3339;
 use linerate_fleet::{FleetDescription, TestSession, Timetable};
-use linerate_history::utc_time::rfc3339;
 use linerate_nats::{FleetTask, NatsFleet, TaskTime};
 use linerate_sys::clock::realtime_now;
 use linerate_units::WallTime;

@@ -1,4 +1,4 @@
-//! Times of day as text, in UTC.
+//! Civil time in UTC as text: that of documents and lists, and that of iperf3.
 
 use core::time::Duration;
 
@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use linerate_units::WallTime;
+use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de};
 
 /// Formats a time as `2026-11-21T23:51:07Z` (RFC 3339).
 #[must_use]
@@ -17,6 +18,24 @@ pub fn rfc3339(time: WallTime) -> String {
 #[must_use]
 pub fn format_minutes(time: WallTime) -> String {
     timestamp(time).strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+/// Formats a time as iperf3 prints it: `Fri, 20 Nov 2026 07:54:22 GMT` (RFC 9110 §5.6.7, which took it from RFC 1123).
+#[must_use]
+pub fn rfc1123(time: WallTime) -> String {
+    timestamp(time).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+}
+
+/// Formats a time of a document, in nanoseconds since 1970, as [`readable`] does.
+#[must_use]
+pub fn of_unix_ns(nanoseconds: u64) -> String {
+    readable(WallTime::from_unix(Duration::from_nanos(nanoseconds)))
+}
+
+/// Formats a time as `2026-11-20 07:54:22 UTC`, for people.
+#[must_use]
+pub fn readable(time: WallTime) -> String {
+    timestamp(time).strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// The calendar's time; its last one for times after the year 9999.
@@ -48,9 +67,34 @@ pub fn parse_http_date(text: &str) -> Option<WallTime> {
     Some(WallTime::from_unix(Duration::from_secs(timestamp.as_second().try_into().ok()?)))
 }
 
+/// Times of documents in whole seconds, written by [`rfc3339`].
+pub mod as_rfc3339 {
+    use super::*;
+
+    /// Writes a time.
+    ///
+    /// # Errors
+    ///
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(time: &WallTime, serializer: S) -> Result<S::Ok, S::Error> {
+        rfc3339(*time).serialize(serializer)
+    }
+
+    /// Reads a time.
+    ///
+    /// # Errors
+    ///
+    /// A text that is not a time, and those of the deserializer.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<WallTime, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        parse(&text).ok_or_else(|| de::Error::custom(format!("{text:?} is not a time (RFC 3339)")))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde::{Deserialize, Serialize};
 
     use super::*;
 
@@ -80,6 +124,37 @@ mod tests {
         }
         assert_eq!(format_minutes(at(1_795_161_279)), "2026-11-20 07:54");
         assert_eq!(parse("2026-11-20"), parse("2026-11-20 00:00"));
+    }
+
+    #[test]
+    fn known_times_of_iperf3() {
+        for (seconds, text) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"),
+            (1_795_161_279, "Fri, 20 Nov 2026 07:54:39 GMT"),
+            (4_107_542_399, "Sun, 28 Feb 2100 23:59:59 GMT"),
+            (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"),
+        ] {
+            assert_eq!(rfc1123(at(seconds)), text);
+        }
+        assert!(rfc1123(at(u64::MAX)).ends_with(" GMT"), "the end of time is reached");
+    }
+
+    #[test]
+    fn times_of_people_sort() {
+        assert_eq!(of_unix_ns(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(of_unix_ns(1_795_161_279_999_999_999), "2026-11-20 07:54:39 UTC");
+    }
+
+    #[test]
+    fn times_of_documents_are_read_as_they_are_written() {
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Moment(#[serde(with = "as_rfc3339")] WallTime);
+        let json = serde_json::to_string(&Moment(at(1_795_161_279))).expect("plain data");
+        assert_eq!(json, "\"2026-11-20T07:54:39Z\"");
+        assert_eq!(serde_json::from_str::<Moment>(&json).expect("own output"), Moment(at(1_795_161_279)));
+        let error = serde_json::from_str::<Moment>("\"soon\"").expect_err("no time").to_string();
+        assert!(error.contains("\"soon\" is not a time"), "{error}");
     }
 
     #[test]
