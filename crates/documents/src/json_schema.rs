@@ -48,10 +48,51 @@ const END: &str = "\n=== end";
 fn schema<T: JsonSchema>(name: &str, title: &str) -> Value {
     let schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
     let mut schema = schema.to_value();
+    rewrite_descriptions(&mut schema);
     schema["$id"] = json!(schema_identifier(name));
     add_label(&mut schema, name);
     schema["title"] = json!(title);
     schema
+}
+
+/// Replaces Rust's terms in all descriptions by those of JSON.
+fn rewrite_descriptions(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if let Some(Value::String(text)) = map.get_mut("description") {
+                *text = in_terms_of_json(text);
+            }
+            map.values_mut().for_each(rewrite_descriptions);
+        }
+        Value::Array(items) => items.iter_mut().for_each(rewrite_descriptions),
+        _ => {}
+    }
+}
+
+/// Documentation of Rust without `None`, references to constants, and links: a variant or field is named as in JSON.
+fn in_terms_of_json(text: &str) -> String {
+    let mut pieces = text.split("[`");
+    let mut rewritten = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (link, rest) = piece.split_once("`]").expect("a link ends");
+        let is_constant = link.chars().all(|one| one.is_ascii_uppercase() || one == '_');
+        let reference = rewritten.strip_suffix(" (").zip(rest.strip_prefix(')')).filter(|_| is_constant);
+        let name = link.rsplit_once("::").map_or_else(|| link.to_owned(), |(_, item)| snake_case(item));
+        rewritten = reference
+            .map_or_else(|| [&rewritten, "`", &name, "`", rest].concat(), |(before, rest)| [before, rest].concat());
+    }
+    rewritten.replace("`None`", "`null`")
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for (place, letter) in name.char_indices() {
+        if letter.is_ascii_uppercase() && place > 0 {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
 }
 
 /// Adds the keys of [`super::label::LabelledDocument`].
@@ -145,6 +186,25 @@ fn hand_over() {
     let all: serde_json::Map<String, Value> =
         schemas().into_iter().map(|(file, schema, _)| (file.to_owned(), schema)).collect();
     panic!("{BEGIN}{}{END}", Value::Object(all));
+}
+
+#[test]
+fn descriptions_are_in_terms_of_json() {
+    for (rust, json) in [
+        ("Schema version ([`SCHEMA`]).", "Schema version."),
+        ("Times ([`SCHEMA`]) of [`RunKind::Rfc6349`], `None` without.", "Times of `rfc6349`, `null` without."),
+        (
+            "In addition to [`LatencySummary`], and to [`Self::together_with`].",
+            "In addition to `LatencySummary`, and to `together_with`.",
+        ),
+        ("Of [`HandshakeKind::NotResumed`]", "Of `not_resumed`"),
+    ] {
+        assert_eq!(in_terms_of_json(rust), json);
+    }
+    for (file, schema, _) in schemas() {
+        let text = schema.to_string();
+        assert!(!text.contains("`None`") && !text.contains("[`"), "{file}");
+    }
 }
 
 /// Guards against a schema that allows anything and would accept every document.
