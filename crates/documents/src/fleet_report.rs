@@ -74,6 +74,31 @@ pub struct CommonFault {
     pub directions: Vec<[String; 2]>,
 }
 
+/// Values that a new one is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum UsualBasis {
+    /// Those of the same hour of the week.
+    HourOfWeek,
+    /// Those of the same hour of the day.
+    HourOfDay,
+    /// All.
+    AnyHour,
+}
+
+impl UsualBasis {
+    /// Description of the values.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::HourOfWeek => "at this hour of the week",
+            Self::HourOfDay => "at this hour of the day",
+            Self::AnyHour => "at any hour",
+        }
+    }
+}
+
 /// Figure of a pair that is worse than usual since some results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -100,8 +125,8 @@ pub struct UnusualFigure {
     pub bound: f64,
     /// Number of usual values.
     pub usual_count: u64,
-    /// Usual values that count: at this hour of the week, at this hour of the day, or at any hour.
-    pub usual_basis: String,
+    /// Usual values that count.
+    pub usual_basis: UsualBasis,
     /// Time of the first of these values, in nanoseconds since 1970-01-01 00:00 UTC.
     pub since_unix_ns: u64,
     /// Number of values since then.

@@ -76,7 +76,7 @@ fn unusual(
         usual: episode.usual.median,
         bound: episode.usual.bound,
         usual_count: episode.usual.count as u64,
-        usual_basis: episode.usual.basis.title().to_owned(),
+        usual_basis: episode.usual.basis,
         since_unix_ns: first.at_unix_ns,
         count: since.len() as u64,
         changes: before.changes_to(&after),

@@ -8,6 +8,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use jiff::tz::TimeZone;
+pub use linerate_documents::fleet_report::UsualBasis;
 use linerate_units::WallTime;
 
 use crate::calendar::hour_of_week;
@@ -28,29 +29,6 @@ pub struct TimedValue {
     pub at: WallTime,
     /// Value, in the figure's unit.
     pub value: f64,
-}
-
-/// Values that a new one is compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UsualBasis {
-    /// Those of the same hour of the week.
-    HourOfWeek,
-    /// Those of the same hour of the day.
-    HourOfDay,
-    /// All.
-    All,
-}
-
-impl UsualBasis {
-    /// Description of the values.
-    #[must_use]
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::HourOfWeek => "at this hour of the week",
-            Self::HourOfDay => "at this hour of the day",
-            Self::All => "at any hour",
-        }
-    }
 }
 
 /// Direction in which a figure gets worse.
@@ -142,7 +120,7 @@ impl UsualValues {
     pub fn range(&self, at: WallTime, side: WorseSide) -> Option<UsualRange> {
         let hour = hour_of_week(at, &self.zone);
         let lists = self.sorted.iter().zip(places(hour)).map(|(lists, index)| &lists[index]);
-        let all = [UsualBasis::HourOfWeek, UsualBasis::HourOfDay, UsualBasis::All];
+        let all = [UsualBasis::HourOfWeek, UsualBasis::HourOfDay, UsualBasis::AnyHour];
         let (sorted, basis) = lists.zip(all).find(|(sorted, _)| sorted.len() >= MIN_VALUES)?;
         Some(UsualRange::of_sorted(sorted, side, basis))
     }

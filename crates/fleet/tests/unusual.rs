@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use linerate_documents::fleet_report::UnusualFigure;
+use linerate_documents::fleet_report::{UnusualFigure, UsualBasis};
 use linerate_documents::fleet_result::{FleetResult, ResultHost, SessionOutcome};
 use linerate_documents::run::{FigureUnit, ImprovementDirection, RunFigure};
 use linerate_fleet::{MonitorSample, alerts, unusual_figures};
@@ -45,7 +45,7 @@ fn a_pair_is_slower_than_usual_from_the_first_slow_result_on() {
     let figure = &found[0];
     assert_eq!((figure.value, figure.usual, figure.count, figure.usual_count), (4.1e8, 9.4e8, 5, 40));
     assert_eq!(figure.since_unix_ns, 41 * 15 * MINUTE * 1_000_000_000);
-    assert_eq!((figure.figure.as_str(), figure.usual_basis.as_str()), ("goodput_up", "at any hour"));
+    assert_eq!((figure.figure.as_str(), figure.usual_basis), ("goodput_up", UsualBasis::AnyHour));
     assert_eq!(figure.changes, []);
 }
 
@@ -152,5 +152,5 @@ fn five_weeks_of_probes_are_judged_at_once() {
     }
     let found = unusual(&results);
     assert_eq!(found.len(), 1, "{found:#?}");
-    assert_eq!((found[0].count, found[0].usual_basis.as_str()), (30, "at this hour of the week"));
+    assert_eq!((found[0].count, found[0].usual_basis), (30, UsualBasis::HourOfWeek));
 }

@@ -29,7 +29,7 @@ fn the_narrowest_hours_with_enough_values_count() {
     assert_eq!(basis(&weeks(18), 18 * 168), None);
     assert_eq!(basis(&weeks(19), 19 * 168), Some((UsualBasis::HourOfWeek, 19)));
     assert_eq!(basis(&days(19), 19 * 24), Some((UsualBasis::HourOfDay, 19)));
-    assert_eq!(basis(&days(19), 19 * 24 + 5), Some((UsualBasis::All, 19)));
+    assert_eq!(basis(&days(19), 19 * 24 + 5), Some((UsualBasis::AnyHour, 19)));
     // Values of the future and the new one itself do not count.
     assert_eq!(basis(&days(19), 18 * 24), None);
 }

@@ -25,7 +25,10 @@ pub(super) fn sentence(unusual: &UnusualFigure) -> String {
     let since = since.get(..16).unwrap_or(&since).replace('T', " ");
     format!(
         "{from} {arrow} {to}: {} {value} since {since} UTC ({} results); usually {usual} ({} results {})",
-        unusual.title, unusual.count, unusual.usual_count, unusual.usual_basis
+        unusual.title,
+        unusual.count,
+        unusual.usual_count,
+        unusual.usual_basis.title()
     )
 }
 
