@@ -151,6 +151,12 @@ impl<'o> TransferEvidence<'o> {
         is_busy && self.wait_share(end).is_some_and(|waited| self.thread_share(end).is_none_or(|ran| waited >= ran))
     }
 
+    /// True when the reader waits for a processor that others have, and packets queue on the path for most of the time: then
+    /// late reads cost nothing, and are not the program's.
+    pub(super) fn reads_late_beside_a_queue(&self) -> bool {
+        self.waits_for_others(TransferEnd::Receiver) && self.has_queue_mostly()
+    }
+
     /// Returns the share of the time for which a thread at this end waited for a processor, where that limits the
     /// transfer.
     pub(super) fn limiting_wait(&self, end: TransferEnd) -> Option<Ratio> {

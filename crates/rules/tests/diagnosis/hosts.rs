@@ -261,6 +261,26 @@ fn late_acknowledgements_of_a_host_that_others_keep_busy_are_no_slow_reader_firs
 }
 
 #[test]
+fn late_acknowledgements_beside_a_queue_are_no_slow_reader_on_a_busy_host() {
+    let causes = |waited: f64, others: f64| {
+        // The sender has nothing to send now and then: a path of unknown capacity has no standing queue then.
+        let full = shaped(|shape| (shape.megabits, shape.queue, shape.idle) = (95.0, Duration::from_millis(15), 0.25));
+        let late = changed(full, |o| {
+            path(o).with_data.capacity = None;
+            counters(&mut o.receiver, &[("TcpInSegs", 10_000), ("TcpOutSegs", 3100)]);
+            let connection = &mut o.connections[0];
+            (connection.receiver_processor, connection.receiver_wait) = (Ratio::new(0.04), Ratio::new(waited));
+            receiver(o).processors = Some(load(others, [0.02, 0.01]));
+        });
+        diagnose(&late).verdicts.iter().map(|verdict| verdict.cause).collect::<Vec<_>>()
+    };
+    let busy = causes(0.2, 0.9);
+    assert!(busy.iter().all(|cause| *cause != Cause::SlowReader), "{busy:?}");
+    assert!(causes(0.2, 0.1).contains(&Cause::SlowReader), "others take little");
+    assert!(causes(0.01, 0.9).contains(&Cause::SlowReader), "it hardly waits");
+}
+
+#[test]
 fn a_thread_that_never_sleeps_is_limited_by_its_processor() {
     let idle = |ran: f64, waited: f64| {
         diagnose(&changed(shaped(|shape| shape.idle = 0.2), |o| sending_thread(o, ran, waited, 0.3)))

@@ -24,7 +24,8 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         return None;
     }
     if !evidence.is_buffer_unread() {
-        let late = evidence.late_acknowledgements().map(|share| with_late_acknowledgements(evidence, share));
+        let late = evidence.late_acknowledgements().filter(|_| !evidence.reads_late_beside_a_queue());
+        let late = late.map(|share| with_late_acknowledgements(evidence, share));
         return evidence.waits_at_the_receiver().then(|| with_a_small_window(evidence)).or(late);
     }
     // The receiving host alone does not know the sender's chronographs.
