@@ -3,10 +3,11 @@
 //!
 //! `cargo xtask interop` runs all options, without a check of the figures.
 
+use linerate_model::parameters::TestDirection;
 use serde_json::Value;
 
 use crate::support::document::{array, count, number, text};
-use crate::support::figures::{Amount, Direction, RequestedTest, check};
+use crate::support::figures::{Amount, RequestedTest, check};
 use crate::support::pairing::{PAIRINGS, Pair, Run};
 use crate::support::{self, Program, iperf3_has_oaep};
 
@@ -67,7 +68,7 @@ fn an_odd_number_of_bytes_is_sent_exactly_to_a_linerate() {
 #[test]
 fn bytes_in_reverse() {
     let asked =
-        RequestedTest { amount: Amount::Bytes(32 * MEBIBYTE), direction: Direction::Reverse, ..RequestedTest::TCP };
+        RequestedTest { amount: Amount::Bytes(32 * MEBIBYTE), direction: TestDirection::Reverse, ..RequestedTest::TCP };
     matrix(&["-n", "32M", "-R"], asked, |pair, client, _| {
         if pair.pairing == PAIRINGS[0] {
             assert_eq!(count(client, "/end/sum_received/bytes"), 32 * MEBIBYTE, "{}", pair.pairing);
@@ -100,7 +101,7 @@ fn bytes_over_parallel_streams_in_reverse() {
     let asked = RequestedTest {
         amount: Amount::Bytes(32 * MEBIBYTE),
         streams: 4,
-        direction: Direction::Reverse,
+        direction: TestDirection::Reverse,
         ..RequestedTest::TCP
     };
     matrix(&["-n", "32M", "-P", "4", "-R"], asked, |pair, client, _| {
@@ -112,7 +113,7 @@ fn bytes_over_parallel_streams_in_reverse() {
 
 #[test]
 fn reverse() {
-    let asked = RequestedTest { direction: Direction::Reverse, ..RequestedTest::TCP };
+    let asked = RequestedTest { direction: TestDirection::Reverse, ..RequestedTest::TCP };
     matrix(&["-t", "1", "-R"], asked, |_, client, server| {
         assert_eq!(count(client, "/start/test_start/reverse"), 1);
         assert_eq!(count(server, "/start/test_start/reverse"), 1);
@@ -121,7 +122,11 @@ fn reverse() {
 
 #[test]
 fn bidirectional() {
-    matrix(&["-t", "1", "--bidir"], RequestedTest { direction: Direction::Both, ..RequestedTest::TCP }, nothing_more);
+    matrix(
+        &["-t", "1", "--bidir"],
+        RequestedTest { direction: TestDirection::Bidirectional, ..RequestedTest::TCP },
+        nothing_more,
+    );
 }
 
 #[test]
@@ -136,7 +141,7 @@ fn parallel() {
 
 #[test]
 fn parallel_in_both_directions() {
-    let asked = RequestedTest { direction: Direction::Both, streams: 2, ..RequestedTest::TCP };
+    let asked = RequestedTest { direction: TestDirection::Bidirectional, streams: 2, ..RequestedTest::TCP };
     matrix(&["-t", "1", "-P", "2", "--bidir"], asked, nothing_more);
 }
 
@@ -156,14 +161,14 @@ fn udp() {
 fn udp_reverse() {
     matrix(
         &["-u", "-R", "-t", "1"],
-        RequestedTest { direction: Direction::Reverse, ..RequestedTest::UDP },
+        RequestedTest { direction: TestDirection::Reverse, ..RequestedTest::UDP },
         check_default_rate,
     );
 }
 
 #[test]
 fn udp_bidirectional() {
-    let asked = RequestedTest { direction: Direction::Both, ..RequestedTest::UDP };
+    let asked = RequestedTest { direction: TestDirection::Bidirectional, ..RequestedTest::UDP };
     matrix(&["-u", "--bidir", "-t", "1", "-b", "10M"], asked, nothing_more);
 }
 
@@ -196,7 +201,8 @@ fn udp_bytes() {
 
 #[test]
 fn udp_bytes_in_reverse() {
-    let asked = RequestedTest { amount: Amount::Bytes(100 << 10), direction: Direction::Reverse, ..RequestedTest::UDP };
+    let asked =
+        RequestedTest { amount: Amount::Bytes(100 << 10), direction: TestDirection::Reverse, ..RequestedTest::UDP };
     matrix(&["-u", "-b", "10M", "-l", "1000", "-n", "100K", "-R"], asked, nothing_more);
 }
 
@@ -253,7 +259,7 @@ fn zero_copy() {
 fn zero_copy_in_reverse() {
     matrix(
         &["-t", "1", "-Z", "-R"],
-        RequestedTest { direction: Direction::Reverse, ..RequestedTest::TCP },
+        RequestedTest { direction: TestDirection::Reverse, ..RequestedTest::TCP },
         nothing_more,
     );
 }
@@ -271,7 +277,7 @@ fn omitted_start() {
 
 #[test]
 fn omitted_start_in_reverse() {
-    let asked = RequestedTest { omit: 1, direction: Direction::Reverse, ..RequestedTest::TCP };
+    let asked = RequestedTest { omit: 1, direction: TestDirection::Reverse, ..RequestedTest::TCP };
     matrix(&["-t", "1", "-b", PACED, "-O", "1", "-R"], asked, nothing_more);
 }
 

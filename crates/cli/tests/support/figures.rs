@@ -1,5 +1,6 @@
 //! Consistency checks of a test's figures, for any program.
 
+use linerate_model::parameters::TestDirection;
 use serde_json::Value;
 
 use super::Program;
@@ -18,19 +19,11 @@ pub(crate) enum Amount {
     Bytes(u64),
 }
 
-/// Direction of the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Forward,
-    Reverse,
-    Both,
-}
-
 /// Requested test.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestedTest {
     pub(crate) udp: bool,
-    pub(crate) direction: Direction,
+    pub(crate) direction: TestDirection,
     pub(crate) amount: Amount,
     pub(crate) streams: usize,
     /// Omitted seconds at the start.
@@ -40,7 +33,7 @@ pub(crate) struct RequestedTest {
 impl RequestedTest {
     /// A TCP test of a second.
     pub(crate) const TCP: Self =
-        Self { udp: false, direction: Direction::Forward, amount: Amount::Seconds(1), streams: 1, omit: 0 };
+        Self { udp: false, direction: TestDirection::Forward, amount: Amount::Seconds(1), streams: 1, omit: 0 };
     /// A UDP test of a second.
     pub(crate) const UDP: Self = Self { udp: true, ..Self::TCP };
 }
@@ -58,9 +51,9 @@ pub(crate) fn check(pair: &Pair, asked: RequestedTest) -> (Value, Value) {
     let documents = Documents { pair, asked, client: pair.client.json(), server: pair.server.json() };
     documents.start();
     match asked.direction {
-        Direction::Forward => documents.direction("", true),
-        Direction::Reverse => documents.direction("", false),
-        Direction::Both => {
+        TestDirection::Forward => documents.direction("", true),
+        TestDirection::Reverse => documents.direction("", false),
+        TestDirection::Bidirectional => {
             documents.direction("", true);
             documents.direction("_bidir_reverse", false);
         }
@@ -72,7 +65,7 @@ pub(crate) fn check(pair: &Pair, asked: RequestedTest) -> (Value, Value) {
 
 impl Documents<'_> {
     fn start(&self) {
-        let streams = self.asked.streams * if self.asked.direction == Direction::Both { 2 } else { 1 };
+        let streams = self.asked.streams * if self.asked.direction == TestDirection::Bidirectional { 2 } else { 1 };
         let protocol = if self.asked.udp { "UDP" } else { "TCP" };
         let cookie = text(&self.client, "/start/cookie");
         for document in [&self.client, &self.server] {
@@ -150,7 +143,7 @@ impl Documents<'_> {
     fn excess_of_a_late_end(&self, sender: Program) -> u64 {
         /// Bytes of a fifth of a second at a rate in bits.
         const SHARE: u64 = 5 * 8;
-        if !self.asked.udp || self.asked.direction != Direction::Reverse || sender != Program::Iperf3 {
+        if !self.asked.udp || self.asked.direction != TestDirection::Reverse || sender != Program::Iperf3 {
             return 0;
         }
         count(&self.client, "/start/test_start/target_bitrate") / SHARE
@@ -187,8 +180,8 @@ impl Documents<'_> {
     /// Asserts that the client's intervals add up to its total.
     fn intervals(&self) {
         let (total, sum) = match self.asked.direction {
-            Direction::Forward | Direction::Both => ("/end/sum_sent/bytes", "sum"),
-            Direction::Reverse => ("/end/sum_received/bytes", "sum"),
+            TestDirection::Forward | TestDirection::Bidirectional => ("/end/sum_sent/bytes", "sum"),
+            TestDirection::Reverse => ("/end/sum_received/bytes", "sum"),
         };
         let (total, intervals) = (count(&self.client, total), sum_of_intervals(&self.client, sum, "bytes"));
         match self.pair.pairing.client {
