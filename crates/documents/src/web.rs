@@ -3,6 +3,7 @@
 //! Byte counts, rates and the state of the connections are those of the server's own sockets. Round trips of the phases are
 //! the browser's: their keys begin with `browser_`, and nothing verifies them.
 
+use linerate_model::diagnosis::DiagnosisVerdict;
 use linerate_model::direction::Direction;
 use linerate_model::limit::LimitShares;
 use linerate_model::load::{LatencyGrade, PhaseKind};
@@ -10,8 +11,6 @@ use linerate_model::path::UnknownValue;
 use linerate_model::report::TestTermination;
 use linerate_model::summary::DurationDistribution;
 use serde::{Deserialize, Serialize};
-
-use linerate_model::diagnosis::DiagnosisVerdict;
 
 /// Version of this document's schema.
 pub const SCHEMA: u32 = 1;

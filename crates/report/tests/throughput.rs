@@ -3,7 +3,7 @@
 use core::time::Duration;
 use linerate_model::direction::Direction;
 
-use linerate_documents::throughput::ThroughputDocument;
+use linerate_documents::throughput::{ThroughputDocument, ThroughputTest};
 use linerate_model::diagnosis::{
     BoundKind, Cause, Confidence, DiagnosisVerdict, SenderState, StateShare, ThroughputBound, TransferDiagnosis,
 };
@@ -451,11 +451,16 @@ fn the_document_has_the_diagnosis_as_in_diagnose() {
     assert_eq!(document.runs[3].diagnosis, None);
     let text = serde_json::to_string(&document).expect("plain data");
     assert_eq!(serde_json::from_str::<ThroughputDocument>(&text).expect("the same shape"), document);
-    // Older documents have no such key.
+    let mut diagnosed = serde_json::to_value(&document.runs[0]).expect("plain data");
+    let keys = &diagnosed["diagnosis"]["verdicts"][0];
+    assert_eq!((&keys["cause"], &keys["location"]), (&"receive-window".into(), &"receiver".into()));
+    // Older documents lack some keys.
+    diagnosed["diagnosis"].as_object_mut().expect("an object").remove("goodput_bits_per_second");
+    let read: ThroughputTest = serde_json::from_value(diagnosed).expect("the same shape");
+    assert_eq!(read.diagnosis.map(|diagnosis| diagnosis.verdicts), Some(first.verdicts.clone()));
     let mut kept = serde_json::to_value(&document.runs[3]).expect("plain data");
     kept.as_object_mut().expect("an object").remove("diagnosis");
-    let read: linerate_documents::throughput::ThroughputTest = serde_json::from_value(kept).expect("the same shape");
-    assert_eq!(read, document.runs[3]);
+    assert_eq!(serde_json::from_value::<ThroughputTest>(kept).expect("the same shape"), document.runs[3]);
 }
 
 #[test]

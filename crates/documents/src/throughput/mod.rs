@@ -9,19 +9,17 @@
 
 mod convert;
 
-use linerate_model::direction::Direction;
-use linerate_model::summary::DurationDistribution;
-use serde::{Deserialize, Serialize};
-
 use linerate_model::diagnosis::TransferDiagnosis;
+use linerate_model::direction::Direction;
 use linerate_model::limit::{LimitShares, TransferLimit};
 use linerate_model::parameters::ReceiveMethod;
 use linerate_model::quic::QuicResult;
+use linerate_model::report::TestTermination;
 use linerate_model::stream::StreamRole;
+use linerate_model::summary::DurationDistribution;
 use linerate_model::tcp_info::TcpInfo;
 use linerate_model::tls::TlsProperties;
-
-use linerate_model::report::TestTermination;
+use serde::{Deserialize, Serialize};
 
 pub use linerate_model::throughput::{LoadedRtt, MeasuredRate};
 

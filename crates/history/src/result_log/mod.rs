@@ -8,13 +8,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use linerate_documents::civil_time;
 use linerate_documents::fleet_result::FleetResult;
 use linerate_documents::label::{DocumentKind, LabelledDocument};
 use linerate_model::json;
 use linerate_units::WallTime;
 
 use crate::{HistoryError, HistoryLocation};
-use linerate_documents::civil_time;
 
 mod receiver;
 mod recent_page;

@@ -418,8 +418,8 @@ pub struct TransferDiagnosis {
     pub verdicts: Vec<DiagnosisVerdict>,
     /// Shares of the transfer's time, largest first; they sum to one where anything is known.
     pub states: Vec<StateShare>,
-    /// Goodput.
-    #[serde(rename = "goodput_bits_per_second")]
+    /// Goodput; zero where it is read from a test's document of an earlier version, which had it as the test's rate alone.
+    #[serde(rename = "goodput_bits_per_second", default)]
     pub goodput: BitRate,
     /// Known bounds, lowest first.
     pub bounds: Vec<ThroughputBound>,

@@ -3,6 +3,7 @@
 use core::time::Duration;
 use std::collections::BTreeSet;
 
+use linerate_documents::civil_time;
 use linerate_documents::fleet_report::UnusualFigure;
 use linerate_documents::fleet_result::{FleetResult, SessionOutcome};
 use linerate_model::diagnosis::{CauseLocation, DiagnosisVerdict};
@@ -16,7 +17,6 @@ use super::text::{extent, short};
 use super::unusual;
 use crate::html::{FleetPage, HtmlWriter as _, embedded_json, escaped, fleet_page};
 use crate::presentation::{Presentation, present};
-use linerate_documents::civil_time;
 
 /// Largest number of runs whose whole report is on the page, the latest of each direction; the others have their command.
 const MAX_WHOLE_RUNS: usize = 24;

@@ -1,11 +1,11 @@
 //! Sentences on figures that are worse than usual.
 
+use linerate_documents::civil_time;
 use linerate_documents::fleet_report::UnusualFigure;
 use linerate_documents::run::EnvironmentDifference;
 use linerate_model::direction::Direction;
 
 use crate::presentation::Quantity;
-use linerate_documents::civil_time;
 
 /// Largest number of changes that are listed with a figure.
 const MAX_CHANGES: usize = 8;

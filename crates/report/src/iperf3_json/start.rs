@@ -1,12 +1,12 @@
 //! The object `start`.
 
+use linerate_documents::civil_time;
 use linerate_model::event::{ConnectionEstablished, TestStart};
 use linerate_model::parameters::{EndCondition, TestDirection, TestParameters, TestProtocol};
 use linerate_model::stream::{EndpointRole, StreamDescription};
 use linerate_units::{BitRate, ByteCount, Mss, WallTime};
 
 use super::value::{OrderedObject, OrderedValue};
-use linerate_documents::civil_time;
 
 /// All known members: before the test starts those of the program, then of the peer, then everything.
 pub(super) fn object(

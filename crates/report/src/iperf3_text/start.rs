@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
+use linerate_documents::civil_time;
 use linerate_model::event::{ConnectionEstablished, TestStart};
 use linerate_model::parameters::{EndCondition, TestDirection, TestProtocol};
 use linerate_model::stream::EndpointRole;
 
 use super::{TextOptions, lines};
 use crate::escape;
-use linerate_documents::civil_time;
 
 /// `Connecting to host …`, or on a server `Accepted connection from …`.
 pub(super) fn write_greeting(connected: &ConnectionEstablished, out: &mut dyn Write) -> io::Result<()> {

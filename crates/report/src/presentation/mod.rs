@@ -17,13 +17,13 @@ mod reasons;
 mod settings;
 pub mod views;
 
-use linerate_documents::civil_time;
-use linerate_model::direction::Direction;
 use std::borrow::Cow;
 
+use linerate_documents::civil_time;
 use linerate_documents::run::{
     ChartPanel, FigureJudgement, FigureUnit, ImprovementDirection, RunDocument, RunFigure, RunKind,
 };
+use linerate_model::direction::Direction;
 use linerate_model::report::TestTermination;
 
 pub(crate) use aggregate::median_interval;

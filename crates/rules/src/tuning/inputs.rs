@@ -75,7 +75,7 @@ pub struct TuningHost {
     pub unreadable: Vec<String>,
 }
 
-/// Reads the memory of a host, of which none is unknown.
+/// Reads the memory of a host; zero is unknown.
 fn memory_size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteCount>, D::Error> {
     let memory: Option<ByteCount> = Deserialize::deserialize(deserializer)?;
     Ok(memory.filter(|memory| !memory.is_zero()))

@@ -14,6 +14,9 @@ use crate::cmd::measurement::LiveLine;
 use crate::console;
 use crate::progress;
 
+/// Rate of the announced amount of data where the path's capacity is unknown.
+const EXAMPLE_RATE: BitRate = BitRate::from_bits_per_second(1e8);
+
 /// Live line, or plain lines without a terminal.
 pub(crate) struct LoadProgressDisplay {
     quiet: bool,
@@ -137,7 +140,7 @@ fn published(event: &LoadEvent) -> ProgressEvent {
 
 /// Durations, and the data that they transfer at the path's capacity, or at an example of it.
 fn announcement(usual: Duration, most: Duration, capacity: Option<BitRate>) -> String {
-    let rate = capacity.unwrap_or(BitRate::from_bits_per_second(1e8));
+    let rate = capacity.unwrap_or(EXAMPLE_RATE);
     format!(
         "this fills the path, for about {} and {} at most; at {} that transfers about {}",
         display::duration(usual),
