@@ -4,7 +4,7 @@ use linerate_model::diagnosis::TransferObservation;
 use linerate_model::path::PathDirection;
 use linerate_units::{BitRate, ByteCount, Mss};
 
-use super::evidence::FULL;
+use super::full_path::FULL;
 
 /// Share of a measured capacity above which the transfer refutes it.
 const MAX_CAPACITY_SHARE: f64 = 1.05;

@@ -227,8 +227,7 @@ impl<'a> Counterfactuals<'a> {
                 || cost.cause != Cause::SackOff
                     && matches!(cost.kind, CostKind::Stalled { share } if share >= MAX_STALLED_SHARE)
         });
-        let is_path_known = self.bounds.iter().any(|one| one.kind == BoundKind::Path);
-        if is_dead || !is_path_known || self.steady <= 0.0 {
+        if is_dead || !self.is_path_known() || self.steady <= 0.0 {
             return None;
         }
         if removed.iter().all(|cost| matches!(cost.kind, CostKind::Nothing)) {
@@ -245,6 +244,11 @@ impl<'a> Counterfactuals<'a> {
             expected: bits(expected),
             high: bits((expected * (1.0 + more)).min(self.most(removed).max(expected))),
         })
+    }
+
+    /// True where the path's capacity is a bound.
+    fn is_path_known(&self) -> bool {
+        self.bounds.iter().any(|one| one.kind == BoundKind::Path)
     }
 
     /// Upper end of the path's capacity, which no removal exceeds; unlimited where what is removed is the path's own.
@@ -283,10 +287,12 @@ impl<'a> Counterfactuals<'a> {
         if self.steady <= 0.0 {
             return removed.iter().map(|cost| cost.share() * UNKNOWN_GAIN).fold(0.0, f64::max);
         }
-        self.rate_without(removed).map_or_else(
-            || removed.iter().map(|cost| cost.share() * UNKNOWN_GAIN).fold(0.0, f64::max),
-            |rate| rate / self.steady - 1.0,
-        )
+        let unknown = removed.iter().map(|cost| cost.share() * UNKNOWN_GAIN).fold(0.0, f64::max);
+        let gain = self.rate_without(removed).map_or(unknown, |rate| rate / self.steady - 1.0);
+        // The path may carry less than the bounds of the hosts allow.
+        let is_open =
+            !self.is_path_known() && removed.iter().all(|cost| matches!(cost.kind, CostKind::TimeShare { .. }));
+        if is_open { gain.min(unknown) } else { gain }
     }
 }
 

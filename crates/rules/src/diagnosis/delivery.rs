@@ -2,6 +2,7 @@
 //! not the path's.
 
 use linerate_model::diagnosis::ObservedConnection;
+use linerate_model::tcp_info::TcpInfo;
 use linerate_units::{BitRate, CompactSort};
 
 use super::evidence::TransferEvidence;
@@ -13,15 +14,36 @@ use super::steady::steady_moments;
 /// Delivery rate as a multiple of the mean from which the path carries more than the transfer: full paths of
 /// docs/truth-random.md stay below, since nothing passes them faster.
 const MIN_EXCESS: f64 = 1.25;
+/// The same of a sender that is often out of data, whose acknowledgements tell of bursts.
+const MIN_EXCESS_OF_BURSTS: f64 = 1.1;
+/// Share of the time in pauses between writes up to which the path is full.
+const MAX_PAUSE: f64 = 0.05;
 
 impl TransferEvidence<'_> {
     /// Returns the rate that the connections together reached in a tenth of their samples (`tcpi_delivery_rate`, the rate over a
     /// round trip): acknowledgements that arrive together do not raise it. Samples that the application
     /// limited do not count; `None` where a connection has no others.
     pub(super) fn delivery_peak(&self) -> Option<BitRate> {
-        let each = self.observation.connections.iter().map(peak);
+        self.sum_of_peaks(|info| info.delivery_rate_application_limited != Some(true))
+    }
+
+    fn sum_of_peaks(&self, counts: fn(&TcpInfo) -> bool) -> Option<BitRate> {
+        let each = self.observation.connections.iter().map(|connection| peak(connection, counts));
         let sum: f64 = each.map(|rate| rate.map(BitRate::bits_per_second)).sum::<Option<f64>>()?;
         (sum > 0.0).then(|| BitRate::from_bits_per_second(sum))
+    }
+
+    /// True when data leaves in bursts, which pass the path faster than the mean: the path idles between them.
+    pub(super) fn idles_between_bursts(&self) -> bool {
+        let is_faster = || self.sum_of_peaks(|_| true).is_some_and(|peak| peak > self.steady * MIN_EXCESS_OF_BURSTS);
+        let pauses = || self.is_send_buffer_overfull() && self.pause_of_writes() > MAX_PAUSE;
+        self.is_often_idle() && (pauses() || is_faster())
+    }
+
+    /// Share of the time between two writes of which all is in flight at once: a round trip at rest.
+    fn pause_of_writes(&self) -> f64 {
+        let writes = self.largest_in_flight.zip(self.base);
+        writes.map_or(0.0, |(write, base)| (self.steady * base).as_f64() / write.as_f64().max(1.0))
     }
 
     /// True when data passed the path much faster than the transfer did in the mean: then the transfer does not fill it.
@@ -56,10 +78,9 @@ fn varies(connection: &ObservedConnection) -> bool {
 }
 
 /// Upper tenth of the delivery rates of one connection.
-fn peak(connection: &ObservedConnection) -> Option<BitRate> {
+fn peak(connection: &ObservedConnection, counts: fn(&TcpInfo) -> bool) -> Option<BitRate> {
     let infos = steady_moments(&connection.sender).iter().map(|moment| &moment.socket.info);
-    let network = infos.filter(|info| info.delivery_rate_application_limited != Some(true));
-    let mut rates: Vec<BitRate> = network.filter_map(|info| info.delivery_rate).collect();
+    let mut rates: Vec<BitRate> = infos.filter(|info| counts(info)).filter_map(|info| info.delivery_rate).collect();
     rates.sort_compactly_by(|one, other| one.bits_per_second().total_cmp(&other.bits_per_second()));
     rates.get(rates.len() * (OUTER - 1) / OUTER).copied()
 }

@@ -14,22 +14,10 @@ use super::path_loss::OwnLoss;
 use super::stalls;
 use super::steady::{arrival_rate, steady_moments, steady_rate};
 
-/// Share of the capacity from which a path is full, unless a cause gains by its removal: windows, queues and
-/// retransmissions take the remainder.
-pub(crate) const FULL: f64 = 0.9;
-/// Share of the capacity from which no removal of a cause can gain a twentieth.
-const FULL_DESPITE_ALL: f64 = 0.95;
 /// Unit of TCP timestamps.
-const TIMESTAMP_UNIT: Duration = Duration::from_millis(1);
+pub(super) const TIMESTAMP_UNIT: Duration = Duration::from_millis(1);
 /// Share of the time under a limit from which the usual window is the limit.
 const MIN_LIMITING_SHARE: f64 = 0.5;
-/// Share of the time with a queue from which the queue alone shows that the path is full.
-const MIN_QUEUED_SHARE: f64 = 0.6;
-/// Share of the time under limits of a host up to which a queue belongs to the path.
-const MAX_HELD_SHARE: f64 = 0.2;
-/// Queueing delay that a full path has at least, and the same as a share of the round trip.
-const MIN_QUEUE_DELAY: Duration = Duration::from_millis(1);
-const MIN_QUEUE_SHARE: f64 = 0.2;
 /// Queueing delay at rest, as a share of the round trip, that implies other traffic.
 const MIN_REST_QUEUE_SHARE: f64 = 0.1;
 /// Filled share of a send buffer from which its writer waits: it is woken when a third is free (`sk_stream_is_writeable()`).
@@ -37,9 +25,12 @@ const MIN_FILLED_SHARE: f64 = 0.66;
 /// Retransmitted share up to which a full send buffer holds the transfer back by itself.
 const MAX_RETRANSMITTED: f64 = 0.01;
 /// Share of the time in the repair of losses from which one follows the other.
-const MIN_RECOVERING_SHARE: f64 = 0.9;
+pub(super) const MIN_RECOVERING_SHARE: f64 = 0.9;
 /// Expected number of losses from which zero losses are no chance (e^-10).
 const MIN_EXPECTED_LOSSES: u64 = 10;
+
+/// Samples of a sender without which its usual state is unknown: the last one is taken when it has stopped.
+const MIN_SAMPLES: usize = 3;
 
 /// Figures that the rules check. `None` where a figure was not observed; figures of several connections are medians, or
 /// sums where documented.
@@ -63,6 +54,8 @@ pub struct TransferEvidence<'o> {
     pub base: Option<Duration>,
     /// Smoothed round trips of the second half: median and 95th percentile.
     pub loaded: Option<(Duration, Duration)>,
+    /// Tenth percentile of the same.
+    pub loaded_low: Option<Duration>,
     /// Segment size of the sender.
     pub segment: Option<Mss>,
     /// Path MTU that the sender assumes.
@@ -109,11 +102,11 @@ pub struct TransferEvidence<'o> {
 
 /// Median by nearest rank.
 fn median<T: Ord + Copy>(values: impl IntoIterator<Item = T>) -> Option<T> {
-    ordered_percentile(values, Ratio::from_percent(50.0)?)
+    percentile(values, 50.0)
 }
 
-fn percentile_95<T: Ord + Copy>(values: impl IntoIterator<Item = T>) -> Option<T> {
-    ordered_percentile(values, Ratio::from_percent(95.0)?)
+fn percentile<T: Ord + Copy>(values: impl IntoIterator<Item = T>, percent: f64) -> Option<T> {
+    ordered_percentile(values, Ratio::from_percent(percent)?)
 }
 
 /// True when the sender repairs losses for most of the second half.
@@ -127,8 +120,13 @@ fn has_gaps(connection: &ObservedConnection) -> bool {
 /// is beyond them (`tcp_rtt_tsopt_us()`): then that of the path, which is less than one longer.
 fn least_round_trip(of_sender: Option<Duration>, of_path: Option<Duration>) -> Option<Duration> {
     let (Some(sender), Some(path)) = (of_sender, of_path) else { return of_sender.or(of_path) };
-    let is_cut = sender.subsec_nanos() % TIMESTAMP_UNIT.subsec_nanos() == 0;
+    let is_cut = is_whole_timestamp(sender);
     Some(if is_cut && sender < path && path < sender + TIMESTAMP_UNIT { path } else { sender.min(path) })
+}
+
+/// True for a round trip of whole milliseconds, as TCP timestamps give it.
+pub(super) const fn is_whole_timestamp(round_trip: Duration) -> bool {
+    round_trip.subsec_nanos().is_multiple_of(TIMESTAMP_UNIT.subsec_nanos())
 }
 
 impl<'o> TransferEvidence<'o> {
@@ -137,6 +135,8 @@ impl<'o> TransferEvidence<'o> {
     pub fn from_observation(observation: &'o TransferObservation) -> Self {
         let connections = &observation.connections;
         let senders = || connections.iter().flat_map(|connection| steady_moments(&connection.sender));
+        let is_sampled = connections.iter().any(|connection| connection.sender.len() >= MIN_SAMPLES);
+        let usual = || senders().filter(move |_| is_sampled);
         // What waits behind a gap takes memory, but no program could read it.
         let readers = || connections.iter().filter(|connection| !has_gaps(connection));
         let last = || connections.iter().filter_map(|connection| connection.sender.last());
@@ -146,7 +146,7 @@ impl<'o> TransferEvidence<'o> {
         let smallest =
             connections.iter().flat_map(|connection| &connection.sender).filter_map(|moment| info(moment).min_rtt);
         let of_path = observation.path.as_ref().and_then(|path| path.round_trip);
-        let times: Vec<Duration> = senders().filter_map(|moment| info(moment).rtt).collect();
+        let times: Vec<Duration> = usual().filter_map(|moment| info(moment).rtt).collect();
         let sum = |field: fn(&SocketInterval) -> Option<u64>| {
             let values: Vec<u64> = last().filter_map(field).collect();
             (!values.is_empty()).then(|| values.iter().sum::<u64>())
@@ -165,18 +165,19 @@ impl<'o> TransferEvidence<'o> {
             refuted_capacity,
             capacity_back: observation.path.as_ref().and_then(|path| capacity_of(&path.with_acknowledgements)),
             base: least_round_trip(smallest.min(), of_path),
-            loaded: median(times.iter().copied()).zip(percentile_95(times)),
+            loaded: median(times.iter().copied()).zip(percentile(times.iter().copied(), 95.0)),
+            loaded_low: percentile(times, 10.0),
             segment,
             sender_mtu,
-            window: median(senders().filter_map(|moment| info(moment).send_window)),
+            window: median(usual().filter_map(|moment| info(moment).send_window)),
             largest_window: connections
                 .iter()
                 .flat_map(|connection| &connection.sender)
                 .filter_map(|moment| info(moment).send_window)
                 .max(),
-            in_flight: median(senders().filter_map(in_flight_bytes)),
+            in_flight: median(usual().filter_map(in_flight_bytes)),
             largest_in_flight: senders().filter_map(in_flight_bytes).max(),
-            congestion_window: median(senders().filter_map(|moment| info(moment).congestion_window)),
+            congestion_window: median(usual().filter_map(|moment| info(moment).congestion_window)),
             shares: shares(connections),
             unread: median(readers().flat_map(|one| steady_moments(&one.receiver)).filter_map(|moment| {
                 let memory = moment.socket.memory?;
@@ -192,14 +193,12 @@ impl<'o> TransferEvidence<'o> {
                 |connection| &connection.sender,
                 |moment| Some(moment.socket.memory?.send_buffer),
             ),
-            send_fill: median(senders().filter_map(|moment| {
+            send_fill: median(usual().filter_map(|moment| {
                 let memory = moment.socket.memory?;
                 Ratio::of(memory.send_queued.as_f64(), memory.send_buffer.as_f64())
             })),
-            not_sent: median(senders().filter_map(|moment| info(moment).not_sent)),
-            application_limited: share_of(
-                senders().filter_map(|moment| info(moment).delivery_rate_application_limited),
-            ),
+            not_sent: median(usual().filter_map(|moment| info(moment).not_sent)),
+            application_limited: share_of(usual().filter_map(|moment| info(moment).delivery_rate_application_limited)),
             sent: sent.map(ByteCount::new),
             retransmitted: retransmitted.zip(sent).and_then(|(retransmitted, sent)| {
                 Ratio::of(ByteCount::new(retransmitted).as_f64(), ByteCount::new(sent).as_f64())
@@ -252,18 +251,6 @@ impl<'o> TransferEvidence<'o> {
         Some(longest.saturating_sub(self.rest()?))
     }
 
-    /// True when the path has a queue most of the time, no host holds the transfer back, and nothing passes faster: then
-    /// the path is full at the transfer's own rate, whatever its capacity.
-    #[must_use]
-    pub fn has_standing_queue(&self) -> bool {
-        let states = super::states::shares(self);
-        let queued = time_in(&states, &[SenderState::Queueing, SenderState::Recovery]);
-        let held = time_in(&states, &[SenderState::Application, SenderState::SendBuffer, SenderState::ReceiveWindow]);
-        let is_long = self.queueing().is_some_and(|(median, _)| median > MIN_QUEUE_DELAY);
-        let is_queue = is_long && self.usually_queues() && queued >= MIN_QUEUED_SHARE;
-        is_queue && held <= MAX_HELD_SHARE && !self.passes_faster()
-    }
-
     /// Returns the share of the capacity that the transfer used in its second half.
     #[must_use]
     pub fn used(&self) -> Option<f64> {
@@ -272,16 +259,9 @@ impl<'o> TransferEvidence<'o> {
     }
 
     /// Returns the same share of the lower end of the capacity's interval.
-    fn used_at_most(&self) -> Option<f64> {
+    pub(super) fn used_at_most(&self) -> Option<f64> {
         let low = self.capacity_low?.bits_per_second();
         (low > 0.0).then(|| self.steady.bits_per_second() / low)
-    }
-
-    /// True when the transfer fills the path although a window or buffer limits it for part of the time: nine tenths of
-    /// the capacity, or 95 % where it limits most of the time.
-    #[must_use]
-    pub fn fills_path_despite(&self, limited: Ratio) -> bool {
-        self.used().is_some_and(|used| used >= if limited.get() >= 0.5 { FULL_DESPITE_ALL } else { FULL })
     }
 
     /// True when all written data has been sent: less than a segment waits.
@@ -296,6 +276,12 @@ impl<'o> TransferEvidence<'o> {
     pub fn is_send_buffer_full(&self) -> bool {
         let filled = self.send_fill.is_some_and(|fill| fill.get() >= MIN_FILLED_SHARE);
         filled && self.is_send_buffer_final() && (self.is_often_idle() || self.is_all_sent() && self.has_free_window())
+    }
+
+    /// True when the send buffer is full while the sender repairs losses nearly all of the time.
+    pub(super) fn is_buffer_full_behind_losses(&self) -> bool {
+        let recovering = time_in(&super::states::shares(self), &[SenderState::Recovery]);
+        self.send_fill.is_some_and(|fill| fill.get() >= MIN_FILLED_SHARE) && recovering >= MIN_RECOVERING_SHARE
     }
 
     /// True when the send buffer is full, and not of data behind a loss. What slow start lost is repaired by then.
@@ -321,7 +307,7 @@ impl<'o> TransferEvidence<'o> {
 
     /// True when the kernel marks most rates as limited by the application: it had nothing to send although the window allowed
     /// more.
-    fn is_often_idle(&self) -> bool {
+    pub(super) fn is_often_idle(&self) -> bool {
         self.application_limited.is_some_and(|share| share.get() >= 0.5)
     }
 
@@ -330,24 +316,6 @@ impl<'o> TransferEvidence<'o> {
     pub fn has_free_window(&self) -> bool {
         let pair = self.in_flight.zip(self.congestion_window);
         self.is_often_idle() || pair.is_some_and(|(flight, window)| flight.as_f64() < window.as_f64() * 0.9)
-    }
-
-    /// True when the transfer is known to fill the path, so that no removal of a cause would gain anything: 95 % of the
-    /// capacity; of the lower end of its interval, while packets queue; or nine tenths, while they always do.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        let Some((used, most)) = self.used().zip(self.used_at_most()) else { return self.has_standing_queue() };
-        used >= FULL_DESPITE_ALL
-            || most >= FULL_DESPITE_ALL && self.usually_queues()
-            || used >= FULL && self.has_standing_queue() && !self.runs_empty_after_losses()
-    }
-
-    /// True when the transfer always repairs losses, and the queue holds less than a round trip: a window that a loss halves
-    /// no longer fills the path (Appenzeller and others 2004), although every sample meets a queue.
-    fn runs_empty_after_losses(&self) -> bool {
-        let recovering = time_in(&super::states::shares(self), &[SenderState::Recovery]);
-        let is_short = self.queueing().zip(self.base).is_some_and(|((_, high), base)| high < base);
-        recovering >= MIN_RECOVERING_SHARE && is_short
     }
 
     /// True when probes of the path arrived out of order.
@@ -362,12 +330,6 @@ impl<'o> TransferEvidence<'o> {
         let base = path.and_then(|path| path.round_trip).or(self.base);
         let at_rest = path.and_then(|path| path.usual_round_trip).zip(base);
         at_rest.is_some_and(|((_, high), base)| high.saturating_sub(base) > base.mul_f64(MIN_REST_QUEUE_SHARE))
-    }
-
-    /// True when packets usually queue for a fifth of the round trip.
-    fn usually_queues(&self) -> bool {
-        let queue = self.queueing().zip(self.rest());
-        queue.is_some_and(|((median, _), rest)| median > rest.mul_f64(MIN_QUEUE_SHARE))
     }
 
     /// True when the sender sends one receive window per round trip, without losses.
@@ -403,9 +365,9 @@ impl<'o> TransferEvidence<'o> {
     #[must_use]
     pub fn loses_without_queue(&self) -> bool {
         let lost = self.retransmits.is_some_and(|count| count.get() > 0) && !self.retransmits_needlessly();
-        let queue = self.queueing().zip(self.rest()).is_some_and(|((median, _), rest)| median > rest.mul_f64(0.3));
+        let queueless = self.queueing().zip(self.rest()).is_some_and(|((median, _), rest)| median <= rest.mul_f64(0.3));
         let by_chance = self.own_loss() == OwnLoss::Confirmed || self.loses_at_any_window();
-        lost && (!queue || by_chance) && !self.is_full()
+        lost && (queueless || by_chance) && !self.is_full()
     }
 
     /// True when all losses fell into the first half, although random losses would be expected in the second, too: slow
@@ -473,9 +435,12 @@ impl<'o> TransferEvidence<'o> {
     }
 }
 
-/// Returns the segments retransmitted since the first half ended.
+/// Returns the segments retransmitted since the first half ended; `None` where a half was not sampled.
 fn late_retransmits(connections: &[ObservedConnection]) -> Option<SegmentCount> {
     let of = |connection: &ObservedConnection| {
+        if connection.sender.len() < MIN_SAMPLES {
+            return None;
+        }
         let retransmitted = |moment: &SocketInterval| moment.socket.info.retransmits.map(SegmentCount::get);
         let (middle, last) = (connection.sender.get(connection.sender.len() / 2)?, connection.sender.last()?);
         Some(retransmitted(last)?.saturating_sub(retransmitted(middle)?))

@@ -13,6 +13,7 @@ mod delivery;
 mod early_loss;
 mod evidence;
 mod figures;
+mod full_path;
 mod host_load;
 mod kernel_events;
 mod lateness;

@@ -21,8 +21,7 @@ impl TransferEvidence<'_> {
     /// connections: never below the measured one. `None` where the buffer holds a write, where the path's rate is unknown, or
     /// where the transfer is far from that rate although the path drops no bursts.
     pub(super) fn overfilling_write(&self) -> Option<(ByteCount, BitRate)> {
-        let is_overfull = self.is_send_buffer_final() && self.send_fill.is_some_and(|fill| fill.get() >= MIN_OVERFULL);
-        let (capacity, base) = (self.capacity.filter(|_| is_overfull)?, self.base?);
+        let (capacity, base) = (self.capacity.filter(|_| self.is_send_buffer_overfull())?, self.base?);
         let connections = &self.observation.connections;
         let moments = connections.iter().flat_map(|connection| steady_moments(&connection.sender));
         let queued = |moment: &SocketInterval| Some(moment.socket.memory?.send_queued);
@@ -32,5 +31,10 @@ impl TransferEvidence<'_> {
         let is_reached = self.steady >= rate * MIN_REACHED_SHARE;
         let drops_bursts = self.own_loss() == OwnLoss::Refuted && self.loses_without_queue();
         (is_reached || drops_bursts).then_some((write, rate.max(self.steady)))
+    }
+
+    /// True when single writes overfill the send buffer, which cannot grow.
+    pub(super) fn is_send_buffer_overfull(&self) -> bool {
+        self.is_send_buffer_final() && self.send_fill.is_some_and(|fill| fill.get() >= MIN_OVERFULL)
     }
 }

@@ -1,5 +1,6 @@
 //! Loss of the path itself, measured without a full queue, against the transfer's losses.
 
+use linerate_model::diagnosis::Confidence;
 use linerate_units::{PacketCount, Ratio, SegmentCount};
 
 use super::evidence::TransferEvidence;
@@ -60,6 +61,13 @@ impl TransferEvidence<'_> {
         } else {
             OwnLoss::Unknown
         }
+    }
+
+    /// Returns the confidence in a cause of losses: with neither the path's own loss nor its capacity, those by chance look like
+    /// those of a small buffer.
+    pub(crate) fn confidence_in_losses(&self) -> Confidence {
+        let is_open = self.capacity.is_none() && self.own_loss() == OwnLoss::Unknown;
+        if is_open { Confidence::Low } else { Confidence::Medium }
     }
 
     /// Packets that the path's own loss takes from as many as this transfer sent, for each of its loss events: a burst that

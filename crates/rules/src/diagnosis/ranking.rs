@@ -6,7 +6,7 @@ use linerate_units::{CompactSort, Ratio};
 use super::TransferEvidence;
 use super::cost::{CauseCost, CostKind, cost};
 use super::counterfactual::{CostedVerdict, Counterfactuals, is_no_fault};
-use super::evidence::FULL;
+use super::full_path::FULL;
 
 /// Gain below which a cause costs nothing that one measurement could show.
 const MIN_GAIN: f64 = 0.07;

@@ -10,6 +10,7 @@ mod limits;
 mod outages;
 mod pairs;
 mod queues;
+mod transfers;
 mod waits;
 mod windows;
 

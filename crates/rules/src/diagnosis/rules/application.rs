@@ -45,12 +45,15 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let held = shares.send_buffer.get() >= 0.05 || shares.receive_window.get() >= 0.05;
     let ahead = !evidence.is_all_sent() || evidence.is_send_buffer_full() || !evidence.has_free_window();
     // A program that waits for the kernel's memory writes no sooner.
-    let waits = !super::kernel_memory::RULE.is_silent(evidence);
+    // Nor does one whose buffer is full of data behind a loss.
+    let waits = !super::kernel_memory::RULE.is_silent(evidence) || evidence.is_buffer_full_behind_losses();
     // A program that keeps the rate it was asked for limits, whatever is lost and repaired meanwhile.
     let keeps = is_at_asked_rate(evidence, MIN_KEPT_SHARE);
     // One that never sleeps writes as much as its processor allows.
     let computes = evidence.never_slept(TransferEnd::Sender) && !keeps;
-    if (held && !keeps) || computes || waits || evidence.is_full() || (idle < MIN_IDLE_SHARE && ahead && !keeps) {
+    // A queue shows that the path is full, but not that it would carry no more than that rate.
+    let is_full = evidence.is_full() && !(keeps && evidence.used().is_none());
+    if (held && !keeps) || computes || waits || is_full || (idle < MIN_IDLE_SHARE && ahead && !keeps) {
         return None;
     }
     let asked = evidence.observation.asked.rate;

@@ -27,7 +27,8 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    let missing = evidence.path().and_then(|path| path.mtu.as_ref()?.black_hole_bytes);
+    let searched = evidence.path().and_then(|path| path.mtu.as_ref());
+    let missing = searched.and_then(|mtu| mtu.black_hole_bytes);
     let found =
         ["TcpExtTCPMTUPSuccess", "TcpExtTCPMTUPFail"].iter().any(|name| evidence.sender_counter(name) > Some(0));
     let stalled = evidence.longest_stall >= MIN_STALL;
@@ -42,7 +43,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let confidence = match (missing.is_some(), stalled) {
         (true, true) => Confidence::High,
         (true, false) if vanish => Confidence::Medium,
-        (false, true) if doubled && nothing && evidence.path().is_none() => Confidence::Low,
+        (false, true) if doubled && nothing && searched.is_none() => Confidence::Low,
         _ => return None,
     };
     let bytes = missing.map(|bytes| format!("packets of {bytes} bytes and more are dropped silently"));

@@ -1,6 +1,6 @@
 //! The window reached the bandwidth-delay product, and was halved before a queue could form.
 
-use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
+use linerate_model::diagnosis::{Cause, DiagnosisVerdict};
 
 use linerate_units::ByteCount;
 
@@ -59,7 +59,9 @@ pub(super) fn found_losses(evidence: &TransferEvidence<'_>) -> Option<QueueLosse
     let is_single = overshoots_once(evidence) || evidence.overflows_early();
     // A queue that holds what one flow needs is not too small.
     let suffices = evidence.searched_queue_suffices();
-    if without_queue && (evidence.loses_only_in_slow_start() && !suffices || is_single) {
+    // A sender that paces keeps no queue, and losses at its start cost it nothing later.
+    let costs_nothing = evidence.capacity.is_none() && evidence.tolerates_losses();
+    if without_queue && (evidence.loses_only_in_slow_start() && !suffices || is_single) && !costs_nothing {
         return Some(QueueLosses::InSlowStart);
     }
     // Where the capacity is unknown, slow start alone decides.
@@ -118,7 +120,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     } else {
         format!("The bottleneck's buffer is too small for one flow: {when}, with hardly any queue ({queue}).")
     };
-    let found = verdict(Cause::BufferTooSmall, Confidence::Medium, text);
+    let found = verdict(Cause::BufferTooSmall, evidence.confidence_in_losses(), text);
     let is_open = evidence.own_loss() == OwnLoss::Unknown;
     let found = if is_open { found.advice(SEPARATING_MEASUREMENT) } else { found };
     Some(

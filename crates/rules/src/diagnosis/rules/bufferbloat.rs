@@ -27,7 +27,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     // A delay that varies by itself is no part of the queue.
     let rest = evidence.rest()?;
     // A queue of acknowledgements, or one that a host stalls, is none of a full path.
-    let is_full = evidence.used().map_or_else(|| evidence.has_standing_queue(), |used| used >= MIN_USED_SHARE);
+    let is_full = evidence.used().map_or_else(|| evidence.is_full(), |used| used >= MIN_USED_SHARE);
     if high < MIN_QUEUE_DELAY || high < rest * 2 || !is_full {
         return None;
     }
@@ -38,8 +38,10 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         time(rest),
         time(rest + median)
     );
+    // Without a capacity, the queue may be that of the acknowledgements.
+    let sure = if evidence.used().is_some() { Confidence::High } else { Confidence::Medium };
     Some(
-        verdict(Cause::Bufferbloat, Confidence::High, text)
+        verdict(Cause::Bufferbloat, sure, text)
             .figure("queueing, median and 95 %", Some(format!("{}, {}", time(median), time(high))))
             .figure("path utilisation", evidence.used().map(percent_of))
             .advice(format!(

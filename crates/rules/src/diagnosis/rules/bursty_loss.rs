@@ -1,6 +1,6 @@
 //! Several packets are lost at a time, without a preceding queue.
 
-use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
+use linerate_model::diagnosis::{Cause, DiagnosisVerdict};
 use linerate_units::display::counted;
 use linerate_units::{Ratio, SegmentCount};
 
@@ -53,7 +53,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         counted(episodes, "episode")
     );
     Some(
-        verdict(Cause::BurstyLoss, Confidence::Medium, text)
+        verdict(Cause::BurstyLoss, evidence.confidence_in_losses(), text)
             .figure("retransmitted", evidence.retransmitted.map(percent))
             .figure("longest run lost without load", of_path.map(|longest| format!("{longest} packets")))
             .advice(

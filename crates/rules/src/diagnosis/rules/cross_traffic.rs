@@ -4,7 +4,8 @@ use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::ByteCount;
 
 use super::super::DiagnosisRule;
-use super::super::evidence::{FULL, TransferEvidence};
+use super::super::evidence::TransferEvidence;
+use super::super::full_path::FULL;
 use super::super::host_load::TransferEnd;
 use super::super::text::{VerdictBuilder, percent_of, rate, verdict};
 

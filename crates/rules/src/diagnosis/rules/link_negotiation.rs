@@ -2,7 +2,7 @@
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_model::far::LinkEvidence;
-use linerate_units::BitRate;
+use linerate_units::{BitRate, ByteCount, Ratio};
 
 use super::super::DiagnosisRule;
 use super::super::evidence::TransferEvidence;
@@ -82,6 +82,23 @@ fn at(evidence: &TransferEvidence<'_>, end: TransferEnd) -> Option<DiagnosisVerd
                 that neither side has a fixed speed while the other one negotiates"
             )),
     )
+}
+
+/// Bytes of Ethernet around each IP packet: preamble, header, checksum and gap (IEEE 802.3 clauses 3 and 4).
+const ETHERNET: u64 = 8 + 14 + 4 + 12;
+/// Rates that fill a wire, as shares of the payload that it carries: a higher one was not sent over it.
+const FILLING_SHARES: core::ops::RangeInclusive<f64> = 0.95..=1.02;
+
+impl TransferEvidence<'_> {
+    /// Returns the end whose wire the transfer fills, and the speed of that wire; the slower of the two.
+    pub(in super::super) fn filled_wire(&self) -> Option<(TransferEnd, BitRate)> {
+        let wires = TransferEnd::ALL.into_iter().filter_map(|end| Some((end, wire_speed(self.link(end)?)?)));
+        let (end, speed) = wires.min_by_key(|(_, speed)| *speed)?;
+        let (segment, mtu) = (self.segment?, ByteCount::new(u64::from(self.sender_mtu?.get())));
+        let payload = Ratio::of(segment.byte_count().as_f64(), (mtu + ByteCount::new(ETHERNET)).as_f64())?;
+        let used = Ratio::of(self.steady.bits_per_second(), (speed * payload.get()).bits_per_second())?;
+        FILLING_SHARES.contains(&used.get()).then_some((end, speed))
+    }
 }
 
 /// Virtual devices report a speed that is none.

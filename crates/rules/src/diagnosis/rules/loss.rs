@@ -53,7 +53,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     });
     // Without the path's own loss, bursts that overflow a small buffer look the same.
     let is_confirmed = evidence.own_loss() == OwnLoss::Confirmed;
-    let sure = if fits && is_confirmed { Confidence::High } else { Confidence::Medium };
+    let sure = if fits && is_confirmed { Confidence::High } else { evidence.confidence_in_losses() };
     let below =
         evidence.path().and_then(|path| path.capacity.as_ref()?.loss_below).and_then(linerate_units::Ratio::new);
     let own_loss = below.map(|share| format!("{:.4} %", share.percent()));

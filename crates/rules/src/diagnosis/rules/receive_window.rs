@@ -6,7 +6,8 @@ use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 use linerate_units::{BitRate, ByteCount};
 
 use super::super::DiagnosisRule;
-use super::super::evidence::{FULL, TransferEvidence};
+use super::super::evidence::TransferEvidence;
+use super::super::full_path::FULL;
 use super::super::text::{VerdictBuilder, percent, rate, size, third_number_advice, time, verdict};
 use crate::tuning::{SocketBuffer, measured_buffer_need};
 
@@ -58,7 +59,11 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
             .filter(|_| fits(evidence))
             .map_or_else(String::new, |allowed| format!(" allows {}", rate(allowed))),
     );
-    let sure = if waits && evidence.is_window_per_rtt() { Confidence::High } else { Confidence::Medium };
+    let sure = match (waits && evidence.is_window_per_rtt(), evidence.may_wait_in_a_queue()) {
+        (_, true) => Confidence::Low,
+        (true, false) => Confidence::High,
+        (false, false) => Confidence::Medium,
+    };
     let verdict = verdict(Cause::ReceiveWindow, sure, text)
         .figure("time limited by the receiver's window", Some(percent(shares.receive_window)))
         .figure("receive buffer", evidence.receive_buffer.map(|(buffer, _)| size(buffer)))

@@ -20,19 +20,19 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
     let events = evidence.sender()?.reordering_seen?.get();
-    let share = evidence.path().and_then(|path| path.packets.as_ref()?.reordering).unwrap_or(0.0);
+    let probes = evidence.path().and_then(|path| path.packets.as_ref());
+    let share = probes.and_then(|probes| probes.reordering).unwrap_or(0.0);
     if events == 0 && share < MIN_REORDERED_SHARE {
         return None;
     }
     let is_certain = is_seen_without_losses(evidence);
     // After a loss the kernel counts reordering that the path does not have.
-    if share < MIN_REORDERED_SHARE && !is_certain && (evidence.path().is_some() || evidence.retransmits?.get() > 0) {
+    if share < MIN_REORDERED_SHARE && !is_certain && (probes.is_some() || evidence.retransmits?.get() > 0) {
         return None;
     }
+    let of_probes = probes.map_or_else(String::new, |_| format!("{} of the path's probes; ", percent_of(share)));
     let text = format!(
-        "Packets arrive out of order ({} of the path's probes; TCP detected it {} and waits longer before \
-            it marks one as lost).",
-        percent_of(share),
+        "Packets arrive out of order ({of_probes}TCP detected it {} and waits longer before it marks one as lost).",
         display::times(events)
     );
     Some(

@@ -59,20 +59,21 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         "it does not grow to the size that the path needs"
     };
     let text = format!("The send buffer is full {how}: {why}.");
+    let sure = match (at_the_end && (waits || !overfull), evidence.may_wait_in_a_queue()) {
+        (_, true) => Confidence::Low,
+        (true, false) => Confidence::High,
+        (false, false) => Confidence::Medium,
+    };
     Some(
-        verdict(
-            Cause::SendBuffer,
-            if at_the_end && (waits || !overfull) { Confidence::High } else { Confidence::Medium },
-            text,
-        )
-        .figure("send buffer", evidence.send_buffer.map(|(buffer, _)| size(buffer)))
-        .figure("net.ipv4.tcp_wmem, largest", most.map(size))
-        .figure("bandwidth-delay product", evidence.bandwidth_delay_product().map(size))
-        .advice(third_number_advice(
-            ("sender", "net.ipv4.tcp_wmem"),
-            most,
-            needed,
-            "a program that sets it or net.ipv4.tcp_mem",
-        )),
+        verdict(Cause::SendBuffer, sure, text)
+            .figure("send buffer", evidence.send_buffer.map(|(buffer, _)| size(buffer)))
+            .figure("net.ipv4.tcp_wmem, largest", most.map(size))
+            .figure("bandwidth-delay product", evidence.bandwidth_delay_product().map(size))
+            .advice(third_number_advice(
+                ("sender", "net.ipv4.tcp_wmem"),
+                most,
+                needed,
+                "a program that sets it or net.ipv4.tcp_mem",
+            )),
     )
 }

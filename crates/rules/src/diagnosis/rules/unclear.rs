@@ -5,7 +5,8 @@ use core::time::Duration;
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
 
 use super::super::DiagnosisRule;
-use super::super::evidence::{FULL, TransferEvidence};
+use super::super::evidence::TransferEvidence;
+use super::super::full_path::FULL;
 use super::super::text::{VerdictBuilder, percent, percent_of, rate, size, time, verdict};
 
 /// Least queueing delay that is not jitter, as for a full path.
@@ -20,7 +21,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
-    evidence.shares?;
+    evidence.sender()?;
     let text = match evidence.used() {
         Some(used) if used < FULL && super::link_rate::RULE.is_silent(evidence) => {
             format!(
