@@ -107,3 +107,19 @@ fn a_path_that_is_full_blames_no_host() {
         }
     }
 }
+
+#[test]
+fn a_second_is_enough_to_see_that_the_path_is_full() {
+    let document = lab("300m-20ms", &["linerate", "test", "far", "--time", "1s", "--json"]).json();
+    for run in array(&document, "/runs") {
+        assert_eq!(first_cause(run), "link-rate", "{run}");
+        assert!(array(run, "/server_intervals").len() >= 5, "{run}");
+    }
+}
+
+#[test]
+fn a_reader_that_bbr_takes_for_a_slow_path_is_found() {
+    let arguments = ["linerate", "test", "far", "-P", "1", "--up", "--time", "3s", "--json"];
+    let document = lab("300m-20ms-slow-reader-bbr", &arguments).json();
+    assert_eq!(first_cause(&document["runs"][0]), "slow-reader", "{document}");
+}

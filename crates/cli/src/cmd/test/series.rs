@@ -19,9 +19,14 @@ use super::observer::RunObserver;
 use super::{RunDisplay, SAMPLE_INTERVAL, TestArguments, diagnosis, run_name};
 use crate::{console, progress, recorder};
 
-/// Default interval at which a sending server reports its socket statistics: on a slow path, its reports delay the
-/// data.
-const FAR_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest default interval at which a sending server reports its socket statistics: on a slow path, its reports delay the
+/// data. Number of reports of a shorter test, as far as they are small compared with the data.
+const MAX_FAR_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+const FAR_REPORTS: u32 = 10;
+
+/// Largest report of one socket, and largest share of the data's rate that a sender's reports take.
+const MAX_SOCKET_REPORT: ByteCount = ByteCount::new(1400);
+const MAX_REPORTED_SHARE: f64 = 0.01;
 
 /// Runs of one host, one after another.
 pub(super) struct TestSeries<'a> {
@@ -55,7 +60,7 @@ impl TestSeries<'_> {
         let RunObserver { start, intervals, report, .. } = watch;
         self.linerate |= start.as_ref().is_some_and(|start: &TestStart| start.peer_is_linerate);
         if let Some(report) = report {
-            let diagnosis = diagnosis::diagnose_run(&options.parameters, &intervals, &report);
+            let diagnosis = diagnosis::diagnose_run(&options.parameters, &intervals, &report, &self.handshakes);
             let run = ThroughputRun { direction: flow, streams, start, intervals, report, diagnosis };
             progress::publish(run_event(&run));
             self.runs.push(run);
@@ -92,9 +97,9 @@ impl TestSeries<'_> {
 
     fn options(&self, flow: Direction, streams: StreamCount) -> ClientOptions {
         let arguments = self.arguments;
-        let far_interval = arguments.interval.unwrap_or(match flow {
+        let far_interval = arguments.interval.unwrap_or_else(|| match flow {
             Direction::Up => SAMPLE_INTERVAL,
-            Direction::Down => FAR_SAMPLE_INTERVAL,
+            Direction::Down => self.far_sample_interval(streams),
         });
         let parameters = TestParameters {
             direction: match flow {
@@ -115,14 +120,22 @@ impl TestSeries<'_> {
         ClientOptions::new(&target, parameters, Some(arguments.interval.unwrap_or(SAMPLE_INTERVAL)))
     }
 
+    /// Returns the interval of a sending server's reports: short in a short test, if they are small compared with the rate of
+    /// earlier runs of either direction.
+    fn far_sample_interval(&self, streams: StreamCount) -> Duration {
+        let wanted = (self.arguments.time / FAR_REPORTS).clamp(SAMPLE_INTERVAL, MAX_FAR_SAMPLE_INTERVAL);
+        let slowest = self.runs.iter().filter_map(|run| Some(run.rate()?.rate)).min();
+        let reports = MAX_SOCKET_REPORT * streams.get();
+        let least = slowest.and_then(|rate| (rate * MAX_REPORTED_SHARE).time_to_send(reports));
+        wanted.max(least.unwrap_or(MAX_FAR_SAMPLE_INTERVAL)).min(MAX_FAR_SAMPLE_INTERVAL)
+    }
+
     /// True when the far host's socket reports are small compared with the rate of earlier runs: they travel with the
     /// data of a download, and with the acknowledgements of an upload.
     fn far_details_fit(&self, flow: Direction, streams: StreamCount, far_interval: Duration) -> bool {
-        /// Largest report of one socket.
-        const MAX_SOCKET_REPORT: ByteCount = ByteCount::new(1400);
         let most = match flow {
             Direction::Up => 0.05,
-            Direction::Down => 0.01,
+            Direction::Down => MAX_REPORTED_SHARE,
         };
         let earlier = self.runs.iter().filter(|run| run.direction == flow).filter_map(|run| Some(run.rate()?.rate));
         let report_rate = (MAX_SOCKET_REPORT * streams.get()).rate_over(far_interval);
