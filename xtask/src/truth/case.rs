@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use linerate_model::diagnosis::{Confidence, GoodputEstimate};
+use linerate_model::diagnosis::{Cause, CauseLocation, Confidence, GoodputEstimate};
 use linerate_units::BitRate;
 use serde_json::{Value, json};
 
@@ -24,6 +24,8 @@ pub(super) struct TruthCase {
     pub(super) injected: Vec<RemovableCause>,
     pub(super) measured: Counterfactuals,
     pub(super) verdict: Option<FirstVerdict>,
+    /// First verdict on the same transfer where nothing but the transfer is measured.
+    pub(super) of_transfer: Option<FirstVerdict>,
     /// Figures that contradict each other.
     pub(super) contradictions: Vec<String>,
     /// Stated capacity, and the true one in bit/s of IP packets.
@@ -78,6 +80,7 @@ impl TruthCase {
             injected: path.injected.clone(),
             measured,
             verdict: judged.first,
+            of_transfer: judged.of_transfer,
             contradictions: judged.contradictions,
             capacity: capacity.and_then(|(stated, truth)| Some((stated, truth?))),
         })
@@ -93,7 +96,18 @@ impl TruthCase {
     }
 
     pub(super) fn is_right(&self) -> bool {
-        self.verdict.as_ref().is_some_and(|verdict| self.truth().accepted.contains(&verdict.cause.as_str()))
+        self.accepts(self.verdict.as_ref())
+    }
+
+    /// True for a verdict that is right.
+    pub(super) fn accepts(&self, verdict: Option<&FirstVerdict>) -> bool {
+        verdict.is_some_and(|verdict| self.truth().accepted.contains(&verdict.cause.as_str()))
+    }
+
+    /// True for a verdict of the same location as a right one. `linerate test` prints the location.
+    pub(super) fn accepts_location(&self, verdict: Option<&FirstVerdict>) -> bool {
+        let locations: Vec<_> = self.truth().accepted.iter().filter_map(|name| location(name)).collect();
+        verdict.and_then(|verdict| location(&verdict.cause)).is_some_and(|found| locations.contains(&found))
     }
 
     /// Seed and number: `1/17`.
@@ -138,7 +152,13 @@ impl TruthCase {
             let [expected, low, high] = [estimate.expected, estimate.low, estimate.high].map(mbit);
             format!(", without it {expected:.2} ({low:.2} to {high:.2})")
         });
-        format!("{mark} case {}: {}; reported {}{without}", self.index, self.figures(), self.said())
+        let of_transfer = match &self.of_transfer {
+            Some(verdict) if self.counts() && !self.accepts(Some(verdict)) => {
+                format!("; of the transfer alone {} ({})", verdict.cause, verdict.confidence.name())
+            }
+            _ => String::new(),
+        };
+        format!("{mark} case {}: {}; reported {}{without}{of_transfer}", self.index, self.figures(), self.said())
     }
 
     /// Truth with the goodputs that show it.
@@ -161,6 +181,12 @@ impl TruthCase {
             parts.join(", ")
         )
     }
+}
+
+/// Location of a cause by its name; a full path has its limit in the network.
+fn location(cause: &str) -> Option<CauseLocation> {
+    let known = Cause::ALL.iter().find(|known| known.name() == cause)?.location();
+    Some(if known == CauseLocation::Nowhere { CauseLocation::Network } else { known })
 }
 
 /// Measures further causes where none of those that were measured explains the goodput or its slow start, or where a part of

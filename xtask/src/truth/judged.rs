@@ -1,7 +1,7 @@
 //! Verdicts of a path, derived from the observation that a diagnosis kept, by the rules of this build.
 
 use anyhow::{Context, Result};
-use linerate_model::diagnosis::{Confidence, GoodputEstimate, TransferObservation};
+use linerate_model::diagnosis::{Confidence, GoodputEstimate, PathEvidence, TransferDiagnosis, TransferObservation};
 use linerate_rules::diagnosis::{diagnose, figures};
 use serde_json::Value;
 
@@ -35,6 +35,8 @@ pub(super) struct StatedCapacity {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct JudgedPath {
     pub(super) first: Option<FirstVerdict>,
+    /// First verdict on the same transfer where nothing but the transfer is measured, as by `linerate test`.
+    pub(super) of_transfer: Option<FirstVerdict>,
     /// Goodput of its transfer.
     pub(super) goodput: Option<MeasuredGoodput>,
     pub(super) contradictions: Vec<String>,
@@ -47,7 +49,8 @@ impl JudgedPath {
     pub(super) fn read(document: &Value) -> Result<Self> {
         let kept = &document["observation"];
         if kept.is_null() {
-            return Ok(Self { first: None, goodput: None, contradictions: Vec::new(), capacity: None });
+            let contradictions = Vec::new();
+            return Ok(Self { first: None, of_transfer: None, goodput: None, contradictions, capacity: None });
         }
         let observation: TransferObservation =
             serde_json::from_value(kept.clone()).context("the kept observation is of another linerate")?;
@@ -57,15 +60,24 @@ impl JudgedPath {
         let goodput = figure("goodput_bits_per_second")
             .zip(figure("steady_bits_per_second"))
             .map(|(whole, steady)| MeasuredGoodput { whole, steady });
-        let first = diagnosis.verdicts.into_iter().next().map(|verdict| FirstVerdict {
-            cause: verdict.cause.name().to_owned(),
-            confidence: verdict.confidence,
-            without: verdict.without,
-            together_with: verdict.together_with.map(|other| other.name().to_owned()),
-            text: verdict.text,
-        });
-        Ok(Self { first, goodput, contradictions: diagnosis.contradictions, capacity: stated(&observation) })
+        let capacity = stated(&observation);
+        // The handshakes of `linerate test` measure the round trip.
+        let round_trip = observation.path.as_ref().and_then(|path| path.round_trip);
+        let path = PathEvidence { round_trip, ..PathEvidence::default() };
+        let of_transfer = first(diagnose(&TransferObservation { path: Some(path), ..observation }));
+        let contradictions = diagnosis.contradictions.clone();
+        Ok(Self { first: first(diagnosis), of_transfer, goodput, contradictions, capacity })
     }
+}
+
+fn first(diagnosis: TransferDiagnosis) -> Option<FirstVerdict> {
+    diagnosis.verdicts.into_iter().next().map(|verdict| FirstVerdict {
+        cause: verdict.cause.name().to_owned(),
+        confidence: verdict.confidence,
+        without: verdict.without,
+        together_with: verdict.together_with.map(|other| other.name().to_owned()),
+        text: verdict.text,
+    })
 }
 
 fn stated(observation: &TransferObservation) -> Option<StatedCapacity> {

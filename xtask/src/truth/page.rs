@@ -7,7 +7,7 @@ use linerate_model::diagnosis::{Confidence, GoodputEstimate};
 
 use super::arguments::TruthArguments;
 use super::case::TruthCase;
-use super::judged::StatedCapacity;
+use super::judged::{FirstVerdict, StatedCapacity};
 
 /// Largest relative error of an estimate that counts as close.
 const CLOSE: f64 = 0.25;
@@ -39,7 +39,9 @@ pub(super) fn page(cases: &[TruthCase], failed: &[((u64, u64), String)], argumen
         page.push_str(&by_seed(cases, &arguments.seeds));
     }
     page.push_str(&matrix(cases));
-    page.push_str(&calibration(cases));
+    page.push_str("\n## By confidence\n\n");
+    page.push_str(&calibration(cases, |case| case.verdict.as_ref()));
+    page.push_str(&of_transfers(cases));
     page.push_str(&gains(cases));
     page.push_str(&capacities(cases));
     page.push_str(&exceptions(cases, failed, arguments));
@@ -105,12 +107,49 @@ fn matrix(cases: &[TruthCase]) -> String {
     text
 }
 
-fn calibration(cases: &[TruthCase]) -> String {
-    let mut text = String::from("\n## By confidence\n\n| confidence | verdicts | right |\n|---|---:|---:|\n");
+/// Right verdicts by confidence.
+fn calibration(cases: &[TruthCase], verdict: fn(&TruthCase) -> Option<&FirstVerdict>) -> String {
+    let mut text = String::from("| confidence | verdicts | right |\n|---|---:|---:|\n");
     for level in [Confidence::High, Confidence::Medium, Confidence::Low] {
-        let of_level = cases.iter().filter(|case| case.counts() && case.confidence() == Some(level));
-        let (all, right) = of_level.fold((0, 0), |(all, right), case| (all + 1, right + usize::from(case.is_right())));
+        let counted = cases.iter().filter(|case| case.counts());
+        let of_level = counted.filter(|case| verdict(case).is_some_and(|verdict| verdict.confidence == level));
+        let (all, right) =
+            of_level.fold((0, 0), |(all, right), case| (all + 1, right + usize::from(case.accepts(verdict(case)))));
         let _ = writeln!(text, "| {} | {all} | {right}{} |", level.name(), percent(right, all));
+    }
+    text
+}
+
+/// Verdicts on the same transfers without the path's measurement.
+fn of_transfers(cases: &[TruthCase]) -> String {
+    let counted = || cases.iter().filter(|case| case.counts());
+    let right = counted().filter(|case| case.accepts(case.of_transfer.as_ref())).count();
+    let located = counted().filter(|case| case.accepts_location(case.of_transfer.as_ref())).count();
+    let all = counted().count();
+    let mut text = format!(
+        "\n## By the transfer alone\n\n\
+         `linerate test` measures transfers and handshakes, and no capacity. The rules come to these verdicts on the same \
+         transfers without what else `diagnose` measures of the path: **{right} of {all}**{} name a right cause, and \
+         {located}{} the location of one.\n\n{}",
+        percent(right, all),
+        percent(located, all),
+        calibration(cases, |case| case.of_transfer.as_ref()),
+    );
+    let is_certain =
+        |case: &&TruthCase| case.of_transfer.as_ref().is_some_and(|one| one.confidence == Confidence::High);
+    let wrong = counted().filter(is_certain).filter(|case| !case.accepts(case.of_transfer.as_ref()));
+    let wrong: Vec<String> = wrong
+        .map(|case| {
+            format!(
+                "* {}: {} with high confidence, but {}\n",
+                case.place(),
+                case.of_transfer.as_ref().map_or("", |verdict| &verdict.cause),
+                case.figures()
+            )
+        })
+        .collect();
+    if !wrong.is_empty() {
+        let _ = write!(text, "\n{}", wrong.concat());
     }
     text
 }
@@ -227,7 +266,6 @@ mod tests {
     use linerate_units::BitRate;
 
     use super::super::judge::{CausePair, Counterfactuals, MeasuredGoodput};
-    use super::super::judged::FirstVerdict;
     use super::*;
 
     fn case(index: u64, said: &str, confidence: Confidence, without: f64) -> TruthCase {
@@ -253,6 +291,7 @@ mod tests {
                 together_with: None,
                 text: "So it is.".to_owned(),
             }),
+            of_transfer: None,
             contradictions: Vec::new(),
             capacity: Some((StatedCapacity { rate: 90e6, low: 89e6, high: Some(91e6), packet: 1500 }, 90.5e6)),
         }
