@@ -21,21 +21,28 @@ const MAX_PAUSE: f64 = 0.05;
 
 impl TransferEvidence<'_> {
     /// Returns the rate that the connections together reached in a tenth of their samples (`tcpi_delivery_rate`, the rate over a
-    /// round trip): acknowledgements that arrive together do not raise it. Samples that the application
-    /// limited do not count; `None` where a connection has no others.
+    /// round trip): acknowledgements that arrive together do not raise it. Moments at which the application limited one of them
+    /// do not count; `None` where there are no others.
     pub(super) fn delivery_peak(&self) -> Option<BitRate> {
-        self.sum_of_peaks(|info| info.delivery_rate_application_limited != Some(true))
+        self.peak(|info| info.delivery_rate_application_limited != Some(true))
     }
 
-    fn sum_of_peaks(&self, counts: fn(&TcpInfo) -> bool) -> Option<BitRate> {
-        let each = self.observation.connections.iter().map(|connection| peak(connection, counts));
-        let sum: f64 = each.map(|rate| rate.map(BitRate::bits_per_second)).sum::<Option<f64>>()?;
-        (sum > 0.0).then(|| BitRate::from_bits_per_second(sum))
+    /// Upper tenth of the sums over the connections: their peaks need not fall together.
+    fn peak(&self, counts: fn(&TcpInfo) -> bool) -> Option<BitRate> {
+        let each: Vec<Vec<Option<BitRate>>> =
+            self.observation.connections.iter().map(|connection| delivery_rates(connection, counts)).collect();
+        let moments = each.iter().map(Vec::len).min()?;
+        let sum =
+            |index: usize| each.iter().map(|rates| rates[index].map(BitRate::bits_per_second)).sum::<Option<f64>>();
+        let mut sums: Vec<f64> = (0..moments).filter_map(sum).collect();
+        sums.sort_compactly_by(f64::total_cmp);
+        let peak = sums.get(sums.len() * (OUTER - 1) / OUTER).copied().filter(|rate| *rate > 0.0);
+        peak.map(BitRate::from_bits_per_second)
     }
 
     /// True when data leaves in bursts, which pass the path faster than the mean: the path idles between them.
     pub(super) fn idles_between_bursts(&self) -> bool {
-        let is_faster = || self.sum_of_peaks(|_| true).is_some_and(|peak| peak > self.steady * MIN_EXCESS_OF_BURSTS);
+        let is_faster = || self.peak(|_| true).is_some_and(|peak| peak > self.steady * MIN_EXCESS_OF_BURSTS);
         let pauses = || self.is_send_buffer_overfull() && self.pause_of_writes() > MAX_PAUSE;
         self.is_often_idle() && (pauses() || is_faster())
     }
@@ -77,10 +84,8 @@ fn varies(connection: &ObservedConnection) -> bool {
     low.zip(high).is_some_and(|(low, high)| *high > MIN_SPREAD * low)
 }
 
-/// Upper tenth of the delivery rates of one connection.
-fn peak(connection: &ObservedConnection, counts: fn(&TcpInfo) -> bool) -> Option<BitRate> {
+/// Delivery rates of one connection in its second half; `None` at moments that do not count.
+fn delivery_rates(connection: &ObservedConnection, counts: fn(&TcpInfo) -> bool) -> Vec<Option<BitRate>> {
     let infos = steady_moments(&connection.sender).iter().map(|moment| &moment.socket.info);
-    let mut rates: Vec<BitRate> = infos.filter(|info| counts(info)).filter_map(|info| info.delivery_rate).collect();
-    rates.sort_compactly_by(|one, other| one.bits_per_second().total_cmp(&other.bits_per_second()));
-    rates.get(rates.len() * (OUTER - 1) / OUTER).copied()
+    infos.map(|info| info.delivery_rate.filter(|_| counts(info))).collect()
 }

@@ -164,3 +164,21 @@ fn an_idle_handshake_does_not_search_the_path_mtu() {
     });
     assert_eq!(first(&stalled), (Cause::BlackHole, Confidence::Low));
 }
+
+#[test]
+fn connections_that_pass_faster_in_turns_fill_the_path_together() {
+    let fastest_in_turns = |turns: usize| {
+        let mut several = shape(|shape| {
+            (shape.megabits, shape.connections, shape.queue) = (280.0, 4, Duration::from_millis(15));
+        });
+        for (place, connection) in several.connections.iter_mut().enumerate() {
+            for (index, moment) in connection.sender.iter_mut().enumerate() {
+                let megabits = if index % turns == place % turns { 200.0 } else { 27.0 };
+                moment.socket.info.delivery_rate = Some(BitRate::from_bits_per_second(megabits * 1e6));
+            }
+        }
+        several
+    };
+    assert_eq!(first(&fastest_in_turns(4)), (Cause::LinkRate, Confidence::Medium));
+    assert_eq!(first(&fastest_in_turns(1)).0, Cause::Unclear, "800 Mbit/s all the time");
+}
