@@ -23,6 +23,8 @@ use crate::{console, progress, recorder};
 /// data. Number of reports of a shorter test, as far as they are small compared with the data.
 const MAX_FAR_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 const FAR_REPORTS: u32 = 10;
+/// Number of reports without which the diagnosis of a run knows no usual state of its sender.
+const MIN_FAR_REPORTS: u32 = 3;
 
 /// Largest report of one socket, and largest share of the data's rate that a sender's reports take.
 const MAX_SOCKET_REPORT: ByteCount = ByteCount::new(1400);
@@ -121,13 +123,14 @@ impl TestSeries<'_> {
     }
 
     /// Returns the interval of a sending server's reports: short in a short test, if they are small compared with the rate of
-    /// earlier runs of either direction.
+    /// earlier runs of either direction; where there are none, few.
     fn far_sample_interval(&self, streams: StreamCount) -> Duration {
         let wanted = (self.arguments.time / FAR_REPORTS).clamp(SAMPLE_INTERVAL, MAX_FAR_SAMPLE_INTERVAL);
+        let few = self.arguments.time / MIN_FAR_REPORTS;
         let slowest = self.runs.iter().filter_map(|run| Some(run.rate()?.rate)).min();
         let reports = MAX_SOCKET_REPORT * streams.get();
         let least = slowest.and_then(|rate| (rate * MAX_REPORTED_SHARE).time_to_send(reports));
-        wanted.max(least.unwrap_or(MAX_FAR_SAMPLE_INTERVAL)).min(MAX_FAR_SAMPLE_INTERVAL)
+        wanted.max(least.unwrap_or(few)).min(MAX_FAR_SAMPLE_INTERVAL)
     }
 
     /// True when the far host's socket reports are small compared with the rate of earlier runs: they travel with the
