@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use linerate_model::diagnosis::SenderState;
+use linerate_model::diagnosis::{Confidence, SenderState};
 use linerate_units::Ratio;
 
 use super::counterfactual::time_in;
@@ -80,10 +80,19 @@ impl TransferEvidence<'_> {
 
     /// True when round trips take longer than at rest where no capacity is known: a window may then wait in a queue of the path,
     /// too short to show that it is full.
-    pub(super) fn may_wait_in_a_queue(&self) -> bool {
+    fn may_wait_in_a_queue(&self) -> bool {
         let waits = self.loaded.zip(self.rest_of_full_packets());
         let is_longer = waits.is_some_and(|((median, _), rest)| median > rest.mul_f64(1.0 + MIN_QUEUE_SHARE));
         self.used().is_none() && is_longer && !self.is_buffer_unread()
+    }
+
+    /// Returns the confidence in a window or a buffer as the limit: high where its own figures leave no doubt.
+    pub(super) fn confidence_in_a_window(&self, is_certain: bool) -> Confidence {
+        match (is_certain, self.may_wait_in_a_queue()) {
+            (_, true) => Confidence::Low,
+            (true, false) => Confidence::High,
+            (false, false) => Confidence::Medium,
+        }
     }
 
     /// True when a queue is left whenever it is shortest: then the link behind it never idles.

@@ -3,7 +3,6 @@
 use core::time::Duration;
 
 use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
-
 use linerate_units::Ratio;
 
 use super::super::DiagnosisRule;

@@ -2,7 +2,7 @@
 //! full.
 
 use linerate_analysis::formulas::window_rate;
-use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
+use linerate_model::diagnosis::{Cause, DiagnosisVerdict};
 use linerate_units::{BitRate, ByteCount};
 
 use super::super::DiagnosisRule;
@@ -59,11 +59,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
             .filter(|_| fits(evidence))
             .map_or_else(String::new, |allowed| format!(" allows {}", rate(allowed))),
     );
-    let sure = match (waits && evidence.is_window_per_rtt(), evidence.may_wait_in_a_queue()) {
-        (_, true) => Confidence::Low,
-        (true, false) => Confidence::High,
-        (false, false) => Confidence::Medium,
-    };
+    let sure = evidence.confidence_in_a_window(waits && evidence.is_window_per_rtt());
     let verdict = verdict(Cause::ReceiveWindow, sure, text)
         .figure("time limited by the receiver's window", Some(percent(shares.receive_window)))
         .figure("receive buffer", evidence.receive_buffer.map(|(buffer, _)| size(buffer)))

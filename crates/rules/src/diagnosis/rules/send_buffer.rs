@@ -1,6 +1,6 @@
 //! The sender waited for free space in its send buffer, and the path is not full.
 
-use linerate_model::diagnosis::{Cause, Confidence, DiagnosisVerdict};
+use linerate_model::diagnosis::{Cause, DiagnosisVerdict};
 use linerate_units::{ByteCount, Ratio};
 
 use super::super::DiagnosisRule;
@@ -59,11 +59,7 @@ fn check(evidence: &TransferEvidence<'_>) -> Option<DiagnosisVerdict> {
         "it does not grow to the size that the path needs"
     };
     let text = format!("The send buffer is full {how}: {why}.");
-    let sure = match (at_the_end && (waits || !overfull), evidence.may_wait_in_a_queue()) {
-        (_, true) => Confidence::Low,
-        (true, false) => Confidence::High,
-        (false, false) => Confidence::Medium,
-    };
+    let sure = evidence.confidence_in_a_window(at_the_end && (waits || !overfull));
     Some(
         verdict(Cause::SendBuffer, sure, text)
             .figure("send buffer", evidence.send_buffer.map(|(buffer, _)| size(buffer)))
