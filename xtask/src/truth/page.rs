@@ -305,6 +305,12 @@ mod tests {
             case(2, "loss", Confidence::Low, 40e6),
             case(3, "loss", Confidence::Low, 10e6),
         ];
+        // Of its transfer alone, the first has another wrong cause of the same location, and the third a right one.
+        let [mut first, second, mut third, fourth] = cases;
+        first.of_transfer =
+            Some(FirstVerdict { cause: "link-rate".to_owned(), ..first.verdict.clone().expect("there") });
+        third.of_transfer.clone_from(&third.verdict);
+        let cases = [first, second, third, fourth];
         let line = ["--random", "5", "--seed", "9"].map(str::to_owned);
         let arguments = TruthArguments::parse(&line).expect("valid");
         let page = page(&cases, &[((9, 4), "no\nkernel".to_owned())], &arguments);
@@ -314,6 +320,8 @@ mod tests {
             "| high | 2 | 1 (50.0 %) |",
             "| medium | 0 | 0 |",
             "| low | 1 | 1 (100.0 %) |",
+            "**1 of 3** (33.3 %) name a right cause, and 2 (66.7 %) the location of one.",
+            "* 9/0: link-rate with high confidence, but loss: 10.00",
             "2 have an estimate; 1 (50.0 %) of them are within 25 %",
             "and 1 (50.0 %) of the stated ranges contain it.",
             "4 of 4 (100.0 %) stated intervals contain",
